@@ -1,4 +1,4 @@
-/** A function that keeps its answers by what it was asked; all are forgotten once there are so many. */
+/** Caches a function's results by argument; the cache is emptied when it reaches a number of entries. */
 export const keeping = <K, A extends object | string | boolean>(
   answer: (asked: K) => A,
   most = Infinity

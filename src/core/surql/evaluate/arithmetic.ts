@@ -1,8 +1,8 @@
 /**
  * `+ - * / % **` and negation over all types, with the database's rules for ints, floats, decimals and dates.
  *
- * Why so: two small ints are by far the usual case and are decided first; the rest is by type. What cannot be computed
- * fails with the database's words, except division, whose failures the database answers with NaN.
+ * Why so: two small ints are by far the usual case and are decided first; the rest is by type. An operation that cannot
+ * be computed fails with the database's message; a failing division gives NaN, as in the database.
  */
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
@@ -62,7 +62,7 @@ const remainder: NumberOp = {
   decimal: (a, b) => D.mod(a, b)
 }
 
-/** A number as a decimal; what no decimal can be (NaN, infinity, more than 96 bits) is zero, as in the database. */
+/** A number as a decimal; zero if no decimal can hold it (NaN, infinity, more than 96 bits), as in the database. */
 const finite = (n: NumberValue): Dec => {
   const d = n instanceof Decimal ? n.value : asDecimal(n)
   return d.isFinite() ? (decimal(d)?.value ?? new D(0)) : new D(0)
@@ -126,19 +126,16 @@ export const subtract = (a: Value, b: Value): Value => {
   return cannot("subtraction", a, b)
 }
 
-/**
- * As operators compute, but ints beyond 64 bits begin again at the other end: so do the database's functions over lists
- * of numbers.
- */
+/** Like the operators, but ints beyond 64 bits wrap around, as in the database's functions over lists of numbers. */
 const wrapping =
   (op: NumberOp, plain: (a: Value, b: Value) => Value) =>
   (a: Value, b: Value): Value =>
     isNumber(a) && isNumber(b) ? numeric(op, a, b, true) : plain(a, b)
 
-/** The most a duration is multiplied with or divided by as an int. */
+/** Largest int factor of a duration. */
 const mostTimes = 4294967295
 
-/** Nanoseconds computed as a decimal, of which the part below one is dropped. */
+/** A duration of decimal nanoseconds; the fraction is dropped. */
 const wholeNanos = (nanos: Dec): Duration | undefined => {
   const fitted = fit(nanos)
   return fitted === undefined ? undefined : Durations.fromNanos(BigInt(fitted.trunc().toFixed()))
@@ -174,7 +171,7 @@ export const addWrapping = wrapping(addition, add)
 export const subtractWrapping = wrapping(subtraction, subtract)
 export const multiplyWrapping = wrapping(multiplication, multiply)
 
-/** `a / b`; whatever cannot be divided is NaN, as in the database. */
+/** `a / b`; NaN if the division is not possible, as in the database. */
 export const divide = (a: Value, b: Value): Value => {
   if (a instanceof Duration && isNumber(b)) return parted(a, b)
   if (!isNumber(a) || !isNumber(b)) return NaN
@@ -197,12 +194,12 @@ export const modulo = (a: Value, b: Value): Value => {
   return numeric(remainder, a, b)
 }
 
-/** A power of floats; of 1 whatever the exponent, and 1 where -1 is raised to infinity, which is NaN in JavaScript. */
+/** A power of floats: 1 for base 1, and for -1 raised to infinity, where JavaScript gives NaN. */
 export const floatPower = (x: number, y: number): number =>
   x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y
 
 /**
- * Fails because a value cannot be raised to a power. The message shows two numbers without the suffix of their kind.
+ * Fails because a value cannot be raised to a power. The message shows two numbers without the suffix of their type.
  */
 const noPower = (a: Value, b: Value): never => {
   const bare = (v: Value): string => (isNumber(a) && isNumber(b) ? toText(v).replace(/f$/, "") : shown(v))
@@ -211,10 +208,10 @@ const noPower = (a: Value, b: Value): never => {
 
 const one = new Decimal(new D(1))
 
-/** The most a decimal is raised to by an exponent that is no int. */
+/** Largest exponent, other than an int, of a decimal. */
 const mostPower = 4294967295
 
-/** A decimal so many times with itself, by squares, each rounded to what a decimal holds as the database rounds it. */
+/** A decimal raised to an int by repeated squaring; each step is rounded to a decimal, as in the database. */
 const product = (x: Decimal, times: bigint): Decimal | undefined => {
   let out: Decimal | undefined = one,
     square: Decimal | undefined = x
@@ -227,15 +224,15 @@ const product = (x: Decimal, times: bigint): Decimal | undefined => {
 }
 
 /**
- * A power of a decimal; `undefined` where it is none. Of a negative one the fractional power of its size, as in the
- * database.
+ * A power of a decimal; `undefined` if it is no decimal. For a negative base the fractional power of its absolute
+ * value, as in the database.
  */
 const decimalPower = (x: Decimal, y: Dec): Decimal | undefined => {
   if (y.isZero() || x.value.eq(1)) return one
   if (!y.isInteger()) {
     if (x.value.isZero()) return x
     const size = decimal(D.pow(x.value.abs(), y))
-    // Below one it is one by its inverse, which must be a decimal too.
+    // A base below 1 is computed by its inverse, which must be a decimal too.
     if (size?.value.lt(1) === true && decimal(D.pow(x.value.abs(), y.neg())) === undefined) return undefined
     return size !== undefined && x.value.isNegative() ? new Decimal(size.value.neg()) : size
   }

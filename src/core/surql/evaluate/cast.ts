@@ -72,7 +72,7 @@ const toFloatValue = (v: Value): Result => {
   return float(/inf/.test(lower) ? (lower.startsWith("-") ? -Infinity : Infinity) : Number(v))
 }
 
-/** A decimal's text, which has no exponent, and digits on one side of its point at least. */
+/** A decimal from text without exponent, with at least one digit on either side of the point. */
 const decimalIn = (text: string): Value =>
   /e|^[+-]?\.$/i.test(text)
     ? undefined
@@ -105,7 +105,7 @@ const items = (v: Value): Items | undefined => {
   return undefined
 }
 
-/** The ints of a range; `undefined` when its ends are not ints or it is longer than a million. */
+/** The ints of a range; `undefined` if its ends are not ints, or there are more than a million. */
 const rangeItems = (r: Range): ReadonlyArray<Value> | undefined => {
   const from = r.from,
     to = r.to
@@ -147,7 +147,7 @@ const fromUtf8 = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** Text without the white space and comments around it, which the database's own reader of durations passes over. */
+/** Text without surrounding white space and comments, which the database's parser of durations skips. */
 const bare = (text: string): string => {
   const from = skip(text, 0),
     inner = from < 0 ? "" : text.slice(from),
@@ -244,10 +244,10 @@ const record = (v: Value, tables: string | undefined): Result => {
   return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
 }
 
-/** Types are read once, not for each element. Few are kept: a hostile query's may be as long as the query. */
+/** Most types parsed and cached: a hostile query's may be as long as the query. */
 const mostTypes = 200
 
-/** The name of a type and what stands between its `<` and `>`; the text of one that is written as a value. */
+/** The name of a type and the text between its `<` and `>`; the whole text for a type written as a value. */
 export const partsOf = keeping((type: string): { readonly name: string; readonly inner: string | undefined } => {
   const [, name = type, inner] = (isLiteralType(type) ? undefined : /^(\w+)<(.*)>$/s.exec(type)) ?? []
   return { name, inner }
@@ -324,16 +324,16 @@ const mayBecome = (type: string, v: Value): boolean => {
   }
 }
 
-/** The types of which a value is to become one. */
+/** The alternatives of a union type. */
 const optionsOf = keeping(splitUnion, mostTypes)
 
-/** A type in the words of the database's failures. */
+/** A type as the database's messages write it. */
 const typeInMessages = (type: string, options: ReadonlyArray<string>): string =>
   options.length > 1
     ? options.map((option) => (option === "point" ? "geometry<point>" : option)).join(" | ")
     : type.replace(/^set(?=<|$)/, "array").replace(/^geometry<.*/s, "geometry")
 
-/** Casts a value to a type written as the parser keeps it; fails when there is no such conversion. */
+/** Casts a value to a type in the parser's canonical text; fails if there is no such conversion. */
 export const cast = (type: string, v: Value): Value => {
   const options = optionsOf(type)
   const fitting = options.length === 1 ? options[0] : options.find((option) => mayBecome(option, v))

@@ -12,13 +12,13 @@ import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue
 import type { Budget } from "./scope.ts"
 import { keepBytes, make, spend } from "./scope.ts"
 
-/** Parts that a value of a type beyond JSON's counts as: comparing, hashing or writing it takes that much longer. */
+/** Number of parts that a typed value counts as: comparing, hashing or writing it takes that much longer. */
 const typed = 4
 
-/** The same of a decimal, whose digits are handled one by one. */
+/** The same for a decimal, whose digits are processed one by one. */
 const decimal = 16
 
-/** The rest of `left` when the parts of a value are taken off; stops below zero. */
+/** `left` minus the number of parts of a value; stops below zero. */
 const without = (v: Value, left: number): number => {
   if (typeof v === "string") return left - (v.length >> 6)
   if (typeof v !== "object" || v === null) return typeof v === "bigint" ? left - typed : left
@@ -57,32 +57,32 @@ const withoutSpecial = (v: Special, left: number): number => {
   return left - typed
 }
 
-/** How many parts a value has, counted as often as they would be written out; more than `most` is `most + 1`. */
+/** Number of parts of a value, shared ones counted each time; `most + 1` if there are more than `most`. */
 export const partsOf = (v: Value, most: number): number => Math.min(most - without(v, most), most + 1)
 
-/** Memory of one part of a value. */
+/** Bytes of one part of a value. */
 const partBytes = 64
 
-/** Bytes of memory that a value takes, about; values that take more than `most` are not told apart. */
+/** Approximate bytes of a value; values above `most` are not distinguished. */
 export const bytesOf = (v: Value, most: number): number => partBytes * partsOf(v, Math.floor(most / partBytes))
 
-/** Gives back the bytes made since there were `before` left, but for a value that is kept. */
+/** Gives back the bytes made since there were `before` left, except those of a value that is kept. */
 export const keepValue = (b: Budget, before: number, kept: Value): void => {
   const made = before - b.bytes
   if (made > 0) keepBytes(b, before, bytesOf(kept, made))
 }
 
-/** Steps that the work at hand may still take. */
+/** Steps that the current work may still take. */
 const within = (b: Budget): number => Math.max(0, b.left - b.floor)
 
-/** Pays for a walk through a value, and says how many parts it has. */
+/** Pays for a walk through a value; answers its number of parts. */
 export const walk = (b: Budget, v: Value): number => {
   const parts = partsOf(v, within(b))
   spend(b, parts)
   return parts
 }
 
-/** Places, fields or characters a value has, whatever is in them. */
+/** Number of elements, fields or characters of a value, whatever they contain. */
 export const lengthOf = (v: Value): number => {
   if (typeof v === "string" || Array.isArray(v)) return v.length
   if (typeof v !== "object" || v === null) return 0
@@ -94,10 +94,10 @@ export const lengthOf = (v: Value): number => {
   return v instanceof SetValue ? v.items.length : v instanceof Bytes ? v.value.length : 0
 }
 
-/** Texts up to so many characters compare in no time. */
+/** Texts up to this length compare in constant time. */
 const shortText = 256
 
-/** Whether a value compares in no time. */
+/** Whether a value compares in constant time. */
 export const isSmall = (v: Value): boolean =>
   typeof v === "string" ? v.length <= shortText : typeof v !== "object" || v === null
 
@@ -106,10 +106,10 @@ const allSmall = (items: ReadonlyArray<Value>): boolean => {
   return true
 }
 
-/** A few primitives, whose number is all there is to count. */
+/** A list of a few primitives, whose length alone counts. */
 const isShort = (v: Value): boolean => Array.isArray(v) && v.length <= 16 && allSmall(v as ReadonlyArray<Value>)
 
-/** Comparing two values that are no small ones: never more than the smaller of the two. */
+/** Pays for comparing two values that are not small: at most for the smaller one. */
 export const compared = (b: Budget, left: Value, right: Value): void => {
   if (typeof left === "string" && typeof right === "string") return spend(b, Math.min(left.length, right.length) >> 6)
   if (isShort(left) && isShort(right))
@@ -120,13 +120,13 @@ export const compared = (b: Budget, left: Value, right: Value): void => {
   spend(b, 3 * Math.min(x, y))
 }
 
-/** Steps of a regular expression of so many parts over a text of so many. */
+/** Steps of a regular expression of `x` parts over a text of `y`. */
 const matching = (x: number, y: number): number => 64 * (1 + x) * (1 + y)
 
 /** The text of an id whose key is a list or an object. */
 const composite = /:\s*[[{]/
 
-/** As {@link compared}; a text beside a record id is read as one. */
+/** As {@link compared}; a text compared with a record id is parsed as an id. */
 export const ordered = (b: Budget, left: Value, right: Value): void => {
   if (typeof left === "string") {
     if (right instanceof RecordId) spend(b, idSteps(left))
@@ -134,13 +134,13 @@ export const ordered = (b: Budget, left: Value, right: Value): void => {
   compared(b, left, right)
 }
 
-/** Steps of reading the text of a record id: a key that is a list or an object is parsed. */
+/** Steps of parsing the text of a record id: a key that is a list or an object is parsed too. */
 export const idSteps = (text: string): number => (composite.test(text) ? 128 * text.length : text.length >> 1)
 
-/** How many comparisons or movements sorting so many takes, at most. */
+/** Most comparisons or moves of sorting `n` items. */
 export const sortSteps = (n: number): number => (n < 2 ? n : n * Math.ceil(Math.log2(n)))
 
-/** Pays for looking into a container of any kind for values. */
+/** Pays for searching a container of any type for values. */
 export const contained = (b: Budget, container: Value, wanted: Value): void => {
   if (Array.isArray(container) && isSmall(wanted) && allSmall(container as ReadonlyArray<Value>))
     return spend(b, container.length >> 2)
@@ -157,7 +157,7 @@ export const contained = (b: Budget, container: Value, wanted: Value): void => {
   spend(b, many && x > 0 && y > 0 ? x * y : x + y)
 }
 
-/** Pays for looking for a text in a text. */
+/** Pays for searching a text for another. */
 export const searched = (b: Budget, text: string, wanted: string): void =>
   spend(
     b,
@@ -165,12 +165,13 @@ export const searched = (b: Budget, text: string, wanted: string): void =>
       Math.ceil((text.length * Math.min(wanted.length, Math.max(0, text.length - wanted.length))) / 4096)
   )
 
-/** Steps of making an element what a type says, by the dearest type it names. */
+/** Steps of converting an element to a type, by the most expensive type that it names. */
 const conversion = (type: string): number =>
   type.includes("decimal") ? 64 : /string|bytes|datetime|uuid|record|regex|duration/.test(type) ? 24 : 4
 
 /**
- * Pays for a cast: each option of the type is tried on each element, and a text is as long as all parts of the value.
+ * Pays for a cast: each alternative of the type is tried on each element, and text may be as long as all parts of the
+ * value.
  */
 export const cast = (b: Budget, type: string, v: Value): void => {
   if (type.includes("record"))
@@ -186,7 +187,7 @@ export const cast = (b: Budget, type: string, v: Value): void => {
   make(b, (type.includes("decimal") ? 160 : 64) * (n - 1) + characters)
 }
 
-/** Pays for putting two values together with `+`. */
+/** Pays for combining two values with `+`. */
 export const added = (b: Budget, left: Value, right: Value): void => {
   const n = lengthOf(left) + lengthOf(right)
   if (typeof left === "string") {

@@ -1,8 +1,8 @@
 /**
- * Coercion: what a declared type lets through, for closure parameters, their results and typed LET.
+ * Coercion: the values that a declared type accepts, for closure parameters, their results and typed LET.
  *
- * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, a text to the table of
- * that name, elements of arrays and sets.
+ * Why so: unlike a cast it converts very little: whole numbers between the number types, a text to the table of that
+ * name, elements of arrays and sets.
  */
 
 import { makeSet } from "../values/makeSet.ts"
@@ -31,7 +31,7 @@ import {
 import { cast, elementsOf, geometryIs, isOneOf, partsOf } from "./cast.ts"
 import { isLiteral, isLiteralType } from "./literalType.ts"
 
-/** A value a type does not let through, and why in the database's words. */
+/** A value that a type does not accept, and why in the database's words. */
 class Mismatch {
   constructor(readonly why: string) {}
 }
@@ -101,7 +101,7 @@ const one = (type: string, v: Value): Result => {
     const out = v instanceof SetValue ? elements(type, inner, v.items) : mismatch(type, v)
     return out instanceof Mismatch ? out : makeSet(out)
   }
-  // A text becomes the table of that name; a value that is a table already only does where the type names tables.
+  // A text becomes the table of that name; a table value must be among the tables that the type names, if any.
   if (name === "table" && inner === undefined) return typeof v === "string" ? new Table(v) : mismatch("string", v)
   if (name === "table" && typeof v === "string") return one(type, new Table(v))
   if (!tests[name]!(v)) return mismatch(type, v)
@@ -124,13 +124,13 @@ const attempt = (type: string, v: Value): Result => {
   return mismatch(type, v)
 }
 
-/** Whether a type has a value just as it is. */
+/** Whether a type accepts a value unchanged. */
 export const fits = (type: string, v: Value): boolean => {
   const out = attempt(type, v)
   return !(out instanceof Mismatch) && identical(out, v)
 }
 
-/** The value as the type has it; `otherwise` gets told why where the type does not let it through. */
+/** The value converted to the type; `otherwise` receives the reason if the type does not accept it. */
 export const coerce = (type: string, v: Value, otherwise: (why: string) => Value): Value => {
   const out = attempt(type, v)
   return out instanceof Mismatch ? otherwise(out.why) : out

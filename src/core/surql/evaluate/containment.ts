@@ -58,7 +58,7 @@ export const containsAny = (container: Value, values: Value): boolean => {
   )
 }
 
-/** A string looks only for lists of strings. */
+/** A string can only search lists of strings. */
 const mismatched = (container: Value, items: ReadonlyArray<Value>): boolean =>
   typeof container === "string" && some(items, (v) => typeof v !== "string")
 

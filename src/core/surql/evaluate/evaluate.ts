@@ -146,10 +146,10 @@ const recordKey = (v: Value): RecordKey => {
 const unary = (op: "-" | "!" | "+", operand: Compiled): Compiled =>
   op === "!" ? (s) => !isTruthy(operand(s)) : op === "-" ? (s) => negate(operand(s)) : operand
 
-/** D1: a text of the form of a record id is one where it is compared with a record of that table. */
+/** D1: a text in the form of a record id is that id when it is compared with a record of that table. */
 const beside = (v: Value, other: Value): Value => (other instanceof RecordId ? idOfTable(v, other.table) : v)
 
-/** The order that `<` and its like go by. */
+/** The order that `<`, `<=`, `>` and `>=` compare by. */
 const order = (a: Value, b: Value): number =>
   typeof a === "string" || typeof b === "string" ? compare(beside(a, b), beside(b, a)) : compare(a, b)
 
@@ -182,7 +182,7 @@ const comparisons: { readonly [op: string]: (a: Value, b: Value) => Value } = {
   INTERSECTS: intersects
 }
 
-/** Cost of an operator over values that are not primitive: long strings, and values with parts. */
+/** Cost of an operator on values that are not primitive: long strings, and values with parts. */
 const chargeOf = (op: BinaryOp): ((b: Budget, left: Value, right: Value) => void) => {
   switch (op) {
     case "+":
@@ -304,10 +304,10 @@ const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
     )
 }
 
-/** Steps of a call of a closure, beside those of its body. */
+/** Steps of calling a closure, without those of its body. */
 const callSteps = 16
 
-/** Steps of weighing a value with parts: its size is remembered. */
+/** Steps of measuring a value with parts; its size is cached. */
 const weighSteps = 32
 
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
@@ -345,7 +345,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   }
 }
 
-/** Number of parameters in a scope, which a call copies. */
+/** Number of parameters in a scope; a call copies them. */
 const widthOf = ({ params }: Scope): number => {
   let n = 0
   for (const _ in params) n++
@@ -364,7 +364,7 @@ const invoke =
       : raise`There was a problem running the ANONYMOUS() function. '${exactKind(f)}' is not a function`
   }
 
-/** On its way from a RETURN to the block that catches it. The parser sees to it that there is one. */
+/** Carries the value of a RETURN to the block that catches it. The parser guarantees that there is one. */
 class Returned {
   constructor(readonly value: Value) {}
 }
@@ -484,7 +484,7 @@ const children = (expr: Expr): ReadonlyArray<Expr> => {
   }
 }
 
-/** Longer paths may fan out over lists of links of lists of links, and run out of budget. */
+/** Longer paths may fan out over nested lists of links, and use up the budget. */
 const maxCertain = 2
 
 const pathCanFail = (idiom: Idiom): boolean =>
@@ -508,8 +508,8 @@ const pathCanFail = (idiom: Idiom): boolean =>
   })
 
 /**
- * False only when evaluation cannot fail but for want of steps or bytes, whatever the document. Paths, comparisons,
- * logic and literals cannot.
+ * False if evaluation cannot fail on any document, except for lack of steps or bytes. Paths, comparisons, logic and
+ * literals cannot.
  */
 export const canFail = (expr: Expr): boolean => {
   switch (expr.kind) {
@@ -533,7 +533,7 @@ export const canFail = (expr: Expr): boolean => {
   }
 }
 
-/** True when the value depends on parameters at most: no document, no other record, nothing that changes by itself. */
+/** True if the value depends on parameters at most: not on the document, other records, or the time. */
 export const isConstant = (expr: Expr): boolean => {
   switch (expr.kind) {
     case "literal":

@@ -7,9 +7,9 @@
 
 /** Why an expression failed. */
 export interface Failure {
-  /** As the database words it, with the values that it failed on. */
+  /** Reason in the database's words, with the values involved. */
   readonly reason: string
-  /** The same without a value of any record, for readers who may not see the record. */
+  /** The reason without any value of a record, for readers who may not see the record. */
   readonly kind: string
 }
 
@@ -26,10 +26,10 @@ class Known {
   constructor(readonly text: string) {}
 }
 
-/** Marks what is of the query, of the settings or of our own words; a value of a record is none of them. */
+/** Marks a text of the query, the settings or the evaluator itself; never a value of a record. */
 export const known = (text: string | number): Known => new Known(String(text))
 
-/** Stands for a value. */
+/** Placeholder for a value. */
 const hidden = "…"
 
 const failed = (words: ReadonlyArray<string>, parts: ReadonlyArray<Known | string | number | bigint>): EvalError => {
@@ -44,7 +44,7 @@ const failed = (words: ReadonlyArray<string>, parts: ReadonlyArray<Known | strin
   return new EvalError(reason, kind)
 }
 
-/** Fails with a text whose inserted parts are values, unless they are {@link known}. */
+/** Fails with a text whose inserted parts count as values, unless they are {@link known}. */
 export const raise = (
   words: TemplateStringsArray,
   ...parts: ReadonlyArray<Known | string | number | bigint>
@@ -52,7 +52,7 @@ export const raise = (
   throw failed(words, parts)
 }
 
-/** Fails as another evaluation has failed. */
+/** Repeats the failure of another evaluation. */
 export const raiseAgain = ({ kind, reason }: Failure): never => {
   throw new EvalError(reason, kind)
 }
@@ -63,7 +63,7 @@ export const plainly = (text: string): Failure => ({ reason: text, kind: text })
 const tooDeep = plainly("The query recurses too deep")
 const tooLong = plainly("The query makes a text that is too long")
 
-/** An error thrown inside an evaluation, as its failure; anything else is a defect, and is thrown on. */
+/** The failure of an error thrown inside an evaluation; any other error is a defect, and is thrown again. */
 export const failureOf = (error: unknown): Failure => {
   if (error instanceof EvalError) return error
   if (error instanceof RangeError && /call stack/.test(error.message)) return tooDeep
@@ -71,5 +71,5 @@ export const failureOf = (error: unknown): Failure => {
   throw error
 }
 
-/** Whether two failures say the same. */
+/** Whether two failures have the same reason. */
 export const isSame = (a: Failure | undefined, b: Failure | undefined): boolean => a?.reason === b?.reason

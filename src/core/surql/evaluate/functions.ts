@@ -2,8 +2,8 @@
  * All functions of the language by name.
  *
  * Why so: one table, so that the parser can refuse unknown names with the closest known ones, the analysis knows what
- * is pure, and the list in `docs/language.md` is generated. It is filled on first use, because the families lean on
- * parts of the evaluator that lean on this table.
+ * is pure, and the list in `docs/language.md` is generated. It is filled on first use, because the families import
+ * parts of the evaluator that import this table.
  */
 import { address } from "../functions/address.ts"
 import { array } from "../functions/array.ts"
@@ -29,7 +29,7 @@ import { value } from "../functions/value.ts"
 import { vector } from "../functions/vector.ts"
 import { volatile } from "../functions/volatile.ts"
 
-/** A function that is paid for before it is called. */
+/** A function that charges its cost before each call. */
 const charged = (name: string, fn: Fn): Fn => {
   const cost = costOf(name)
   return fn.constant !== undefined

@@ -1,8 +1,8 @@
 /**
  * Graph steps: `->edge`, `<-edge`, `<->edge`, and chains of them.
  *
- * Why so: a chain of steps gives one flat list of record ids (only what stands behind the chain is mapped), in edge-key
- * order per step, with duplicates, as the database walks its graph keys. An edge record's own `in` and `out` count as
+ * Why so: a chain of steps gives one flat list of record ids (only parts after the chain are mapped), in edge-key order
+ * per step, with duplicates, as the database walks its graph keys. An edge record's own `in` and `out` count as
  * neighbours, so `->edge->table` is two plain steps.
  */
 import type { Part } from "../syntax/ast.ts"
@@ -34,11 +34,11 @@ const ownEnd = (id: RecordId, direction: "out" | "in", s: Scope): RecordId | und
   return from === undefined || to === undefined ? undefined : direction === "out" ? to : from
 }
 
-/** Steps of looking for the edges of a record, in one table or all, and of each edge that is found. */
+/** Steps of looking up the edges of a record in one table or in all, and of each edge found. */
 const stepSteps = 40
 const edgeSteps = 6
 
-/** Steps of a step's own SELECT, whatever it finds. */
+/** Steps of running a step's own SELECT, without its rows. */
 const querySteps = 128
 
 const neighbours = (
@@ -84,7 +84,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
   const walk = (id: RecordId, s: Scope): ReadonlyArray<RecordId> => {
     const ranges = limits.map((l) => l && rangeOf(l(s)))
     const found = directions.flatMap((d) => neighbours(id, d, part.tables, ranges, s))
-    // The planner does not look whether a record is there.
+    // The planner does not check that a record exists.
     return s.older === true ? found.filter((target) => fetch(target, s) !== undefined) : found
   }
   if (part.query !== undefined) {
@@ -118,7 +118,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
 const whole = (v: Value): number =>
   isInt(v) && v >= 0 ? Number(v) : raise`Expected a positive whole number for LIMIT or START`
 
-/** Compiles consecutive steps: one flat list, of a list too, with NONE for what in it is no record. */
+/** Compiles consecutive steps: one flat list, from a list too, with NONE for elements that are no records. */
 export const compileChain = (parts: ReadonlyArray<Graph>): Step => {
   const [first, ...others] = parts.map(compileStep)
   const isDetached = parts.some(readsDoc)
@@ -146,7 +146,7 @@ export const compileChain = (parts: ReadonlyArray<Graph>): Step => {
   return step
 }
 
-/** Compiles a graph step and what follows it, for the older evaluator: a list for each element of a list. */
+/** Compiles a graph step and the rest of the path, for the older evaluator: a list for each element of a list. */
 export const compileGraph = (
   part: Graph,
   rest: ReadonlyArray<Part>,
@@ -165,7 +165,7 @@ export const compileGraph = (
 }
 
 /**
- * Compiles the parts behind a graph step, for its flat list: further steps and filters keep the list flat, any other
+ * Compiles the parts after a graph step, for its flat list: further steps and filters keep the list flat, any other
  * part is an ordinary path.
  */
 const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {

@@ -1,8 +1,8 @@
 /**
  * Types that are written as values: `123 | 456`, `'abc'`, `true`, `[number, 'abc']`, `{ status: 'ok', at: datetime }`.
  *
- * Why so: like all types they are kept as canonical text, which is the text of the value; a value is of such a type or
- * is not, nothing is converted.
+ * Why so: like all types they are stored as canonical text, which is the text of the value; a value has such a type or
+ * not, nothing is converted.
  */
 
 import { keeping } from "../keeping.ts"
@@ -15,11 +15,11 @@ import type { Value } from "../values/value.ts"
 import { field, isObj } from "../values/value.ts"
 import { fits } from "./coerce.ts"
 
-/** True for the text of a type that is a value or made of them. */
+/** Whether a type's text is a value or made of values. */
 export const isLiteralType = (type: string): boolean =>
   /^(?:['"[{\d]|-\d|[dub]['"]|(?:true|false|NaN|Infinity)$)/.test(type)
 
-/** Constants of types are few, and each is read from its text once. */
+/** Most constants cached; each is parsed once. */
 const mostConstants = 1000
 
 const constants: ReadonlyMap<string, Value> = new Map<string, Value>([
@@ -43,14 +43,14 @@ const constantOf = keeping(
 const isConstant = (constant: Value, v: Value): boolean =>
   isNumber(constant) ? isNumber(v) && equal(constant, v) : identical(constant, v)
 
-/** Whether a value is of a type as it stands. */
+/** Whether a value has a type without conversion. */
 const isOf = (type: string, v: Value): boolean =>
   splitUnion(type).some((option) => (isLiteralType(option) ? isLiteral(option, v) : fits(option, v)))
 
 const isTuple = (parts: ReadonlyArray<string>, v: Value): boolean =>
   Array.isArray(v) && v.length === parts.length && parts.every((part, i) => isOf(part, (v as ReadonlyArray<Value>)[i]))
 
-/** Objects have the fields that are named and no others; one that may be NONE may be missing. */
+/** Objects must have exactly the named fields; a field that may be NONE may be missing. */
 const isShape = (parts: ReadonlyArray<string>, v: Value): boolean => {
   if (!isObj(v)) return false
   const types = new Map(
@@ -64,7 +64,7 @@ const isShape = (parts: ReadonlyArray<string>, v: Value): boolean => {
   )
 }
 
-/** Whether a value is of a type that {@link isLiteralType}. */
+/** Whether a value has a literal type ({@link isLiteralType}). */
 export const isLiteral = (type: string, v: Value): boolean => {
   if (type.startsWith("[")) return isTuple(splitOutside(type.slice(1, -1), ","), v)
   return type.startsWith("{") ? isShape(splitOutside(type.slice(1, -1), ","), v) : isConstant(constantOf(type).value, v)

@@ -1,7 +1,7 @@
 /**
  * Method calls: `value.len()` is the function of that name in the family of the value's type.
  *
- * Why so: which family answers depends on the value, so it is looked up when the row is evaluated.
+ * Why so: the family depends on the value, so it is looked up when the row is evaluated.
  */
 
 import { isNumber } from "../values/number.ts"
@@ -54,7 +54,7 @@ const kindOf = (v: Value): string => {
   return v instanceof Closure ? "function" : "number"
 }
 
-/** As {@link kindOf}, with the kind of number and of geometry: what `type::of` answers. */
+/** As {@link kindOf}, with the kind of number and of geometry: the answer of `type::of`. */
 export const exactKind = (v: Value): string => {
   if (isInt(v)) return "int"
   if (v instanceof Decimal) return "decimal"
@@ -73,7 +73,7 @@ const geometryKinds: { readonly [type: string]: string } = {
   GeometryCollection: "geometry<collection>"
 }
 
-/** Families a method is looked for in, by type. */
+/** Function families whose functions are methods of a type. */
 const families: { readonly [kind: string]: ReadonlyArray<string> } = {
   array: ["array"],
   bytes: ["bytes"],
@@ -89,7 +89,7 @@ const families: { readonly [kind: string]: ReadonlyArray<string> } = {
   range: ["range"]
 }
 
-/** Methods that are called differently from their function. */
+/** Methods with another name than their function. */
 const renamed: { readonly [method: string]: string } = {
   "string::similarity_fuzzy": "string::similarity::fuzzy",
   "string::similarity_jaro": "string::similarity::jaro",
@@ -105,7 +105,7 @@ const renamed: { readonly [method: string]: string } = {
   "array::sort_desc": "array::sort::desc"
 }
 
-/** Functions two steps below their family, by the name of their method. */
+/** Functions two levels below their family, by method name. */
 const nested: { readonly [method: string]: string } = Object.fromEntries(
   [
     "hash::encode",
@@ -126,7 +126,7 @@ const nested: { readonly [method: string]: string } = Object.fromEntries(
   ].map((path) => [path.replaceAll("::", "_"), path])
 )
 
-/** Functions of a family that are no methods of its values. */
+/** Functions of a family that are no methods. */
 const callsOnly: ReadonlySet<string> = new Set([
   ...[
     "clamp",
@@ -166,7 +166,7 @@ const isMethod = (path: string): boolean =>
   functions.get(path)!.pure &&
   !/^(?:duration|time)::from_/.test(path)
 
-/** Methods every value has: conversions and tests of its type. */
+/** Methods of every value: conversions and tests of its type. */
 const shared = (name: string): string | undefined => {
   if (name.startsWith("is_")) return `type::${name}`
   if (name.startsWith("to_")) return `type::${name.slice(3)}`
@@ -178,7 +178,7 @@ const shared = (name: string): string | undefined => {
       : undefined
 }
 
-/** The function that a method is of values whose functions stand in these families. */
+/** The function of a method name, searched in these families. */
 const resolveMethod = (of: ReadonlyArray<string>, name: string): string | undefined => {
   for (const family of of) {
     const path = `${family}::${name}`
@@ -193,7 +193,7 @@ const resolveMethod = (of: ReadonlyArray<string>, name: string): string | undefi
   return path !== undefined && functions.has(path) ? path : undefined
 }
 
-/** The planner tells a method that another type has from one that none has; the older evaluator does not. */
+/** The planner reports a method of another type differently from an unknown one; the older evaluator does not. */
 const missing = (v: Value, name: string, s: Scope): never =>
   s.older !== true && resolveMethod(Object.values(families).flat(), name) !== undefined
     ? raise`Method '${known(name)}' cannot be called on value of type '${known(exactKind(v))}'`

@@ -1,6 +1,6 @@
 /**
- * Paths as the database's older evaluator walks them, which runs in closures that functions call: a list is gone
- * through element by element, each with the whole rest of the path.
+ * Paths as the database's older evaluator walks them, which runs closures that functions call: for a list, the whole
+ * rest of the path is applied to each element.
  */
 import type { Part } from "../syntax/ast.ts"
 import { stepsOf } from "../syntax/print.ts"
@@ -54,7 +54,7 @@ const eachOf = (rest: ReadonlyArray<Part>, step: (next: Step, away: Step) => Ste
   return mapped(step(next, behindLink(rest, next)))
 }
 
-/** An index of a record is one of its document. */
+/** An index of a record reads its document. */
 const index = (at: Compiled, next: Step, rest: ReadonlyArray<Part>): Step => {
   const step: Step = indexStep(at, next, (id, s) =>
     id instanceof RecordId ? away(fetch(id, s), s) : next(undefined, s)
@@ -83,7 +83,7 @@ const last =
   (v, s) =>
     Array.isArray(v) ? next((v as ReadonlyArray<Value>)[v.length - 1], s) : endsAt(v) ? undefined : next(undefined, s)
 
-/** Objects and records end a path at `[$]` and `[WHERE ..]`; anything else that is no list goes on as NONE. */
+/** Objects and records end a path at `[$]` and `[WHERE ..]`; any other value that is no list becomes NONE. */
 const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
 
 const where =

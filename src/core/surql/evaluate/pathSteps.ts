@@ -1,5 +1,5 @@
 /**
- * Single steps of a path, as both evaluators of the database take them: of one value that is no list.
+ * Single steps of a path, the same in both evaluators of the database: applied to one value that is no list.
  */
 import type { Destructured, Part } from "../syntax/ast.ts"
 import { isNumber, toFloat } from "../values/number.ts"
@@ -38,13 +38,13 @@ export const readsDoc = (part: Part): boolean => {
 }
 
 /**
- * Goes on behind a link or a graph step. The database has no document there: a field in an argument or a closure is
- * NONE, for the older evaluator in an index too.
+ * Continues after a link or a graph step. The database has no document there: a field in an argument or a closure is
+ * NONE, and for the older evaluator also in an index.
  */
 export const behindLink = (rest: ReadonlyArray<Part>, next: Step): Step =>
   rest.some(readsDoc) ? (v, s) => next(v, s.detached === true ? s : detach(s)) : next
 
-/** A field; `away` goes on behind a link. */
+/** A field; `away` is the rest of the path after a link. */
 export const fieldStep = (name: string, next: Step, away: Step = next): Step => {
   const step: Step = (v, s) => {
     if (typeof v !== "object" || v === null) {
@@ -70,7 +70,7 @@ export const fieldStep = (name: string, next: Step, away: Step = next): Step => 
 interface Entry {
   readonly name: string
   readonly read: Compiled
-  /** `name.*`, which to the planner is all fields of the object there, and nothing of any other value. */
+  /** `name.*`: for the planner all fields of an object, and nothing of any other value. */
   readonly isAll: boolean
 }
 
@@ -80,7 +80,7 @@ const entryOf = ({ aliased, expr, name }: Destructured): Entry => {
   return { name, read: (s) => read(s.doc, s), isAll: !aliased && expr.parts[1]?.kind === "all" }
 }
 
-/** `.{ }`; `away` goes on behind a link. */
+/** `.{ }`; `away` is the rest of the path after a link. */
 export const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, away: Step = direct): Step => {
   const compiled = entries.map(entryOf)
   const step: Step = (v, s) => {
@@ -108,7 +108,7 @@ const takeAll = (out: Record<string, Value>, nested: Value, s: Scope): void => {
   for (const name of names) setField(out, name, nested[name])
 }
 
-/** First and last position a range names, by whole numbers; `undefined` when it names none. */
+/** First and last position of a range of whole numbers; `undefined` for any other range. */
 const positions = (range: Range, length: number): readonly [number, number] | undefined => {
   const { from, to } = range
   if ((from !== undefined && !isInt(from.value)) || (to !== undefined && !isInt(to.value))) return undefined
@@ -117,7 +117,7 @@ const positions = (range: Range, length: number): readonly [number, number] | un
   return start >= 0 && start <= end && end <= length ? [start, end] : undefined
 }
 
-/** What stands at `[i]` of a list, a set or an object, and of a record whose key is a list; `other` of the rest. */
+/** The element at `[i]` of a list, a set or an object, or of a record whose key is a list; `other` handles all else. */
 export const indexStep =
   (at: Compiled, next: Step, other: Step): Step =>
   (v, s) => {

@@ -3,8 +3,8 @@
  *
  * Why so: most paths are plain fields of the document and become one property read. Everything else follows the
  * database: arrays are mapped, record ids (and, D1, text of one) are followed, a missing thing is NONE and never fails.
- * The database's two evaluators go on from lists in two ways (plannedPaths.ts, olderPaths.ts); ours are the planner's,
- * but in closures that functions call, which the database runs by its older evaluator.
+ * The database's two evaluators treat lists differently (plannedPaths.ts, olderPaths.ts): the older one runs closures
+ * that functions call, the planner everything else.
  */
 import type { Idiom, Part } from "../syntax/ast.ts"
 import * as RecordIds from "../values/recordId.ts"
@@ -33,22 +33,22 @@ export const compileIdiom = (idiom: Idiom): Compiled => {
   return (s) => steps(start(s), s)
 }
 
-/** `@` is the record of the row. Its document, which is there already, stands for it where the path reads that. */
+/** `@` is the record of the row. If the path reads its document, the document at hand is used. */
 const atRecord = (first: Part | undefined): Compiled => {
   const readsDoc = first !== undefined && ["field", "all", "destructure", "graph"].includes(first.kind)
   return (s) => {
-    // An element of a list, in a filter, may be a list.
+    // In a filter the element of a list may itself be a list.
     if (Array.isArray(s.doc)) return s.doc
     const id = isObj(s.doc) ? recordIn(s.doc) : idIn(s.doc, s)
     return readsDoc && id !== undefined ? s.doc : id
   }
 }
 
-/** The record a value stands for: a record id, or (D1) text of one. */
+/** The record that a value refers to: a record id, or (D1) text of one. */
 export const recordOf = (v: Value): RecordId | undefined =>
   v instanceof RecordId ? v : typeof v === "string" && v.includes(":") ? RecordIds.parse(v) : undefined
 
-/** The same inside an evaluation, which pays for reading the text. */
+/** The same inside an evaluation, which pays for parsing the text. */
 export const idIn = (v: Value, s: Scope): RecordId | undefined => {
   if (typeof v !== "string") return v instanceof RecordId ? v : undefined
   if (v.length > 64) spend(s.budget, v.length >> 6)
@@ -57,16 +57,16 @@ export const idIn = (v: Value, s: Scope): RecordId | undefined => {
   return RecordIds.parse(v)
 }
 
-/** A text that is the id of a record of a table as that id; any other value unchanged. */
+/** A text that is an id of the table, as that id; any other value unchanged. */
 export const idOfTable = (v: Value, table: string): Value => {
   const id = typeof v === "string" ? recordOf(v) : undefined
   return id?.table === table ? id : v
 }
 
-/** The record a document says it is. */
+/** The record id in a document. */
 export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
 
-/** The usual path: a field of the document, then perhaps more. */
+/** The usual path: a field of the document, perhaps with more parts. */
 const fromField = (name: string, parts: ReadonlyArray<Part>): Compiled => {
   const rest = compileParts(parts),
     other = compileParts([{ kind: "field", name }, ...parts])
@@ -80,23 +80,23 @@ const fromField = (name: string, parts: ReadonlyArray<Part>): Compiled => {
 
 const identity: Step = (v) => v
 
-/** Compiles parts of a path that goes on from a list element by element, where the database does. */
+/** Compiles parts of a path; lists are mapped where the database maps them. */
 export const compileParts = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, planned)
 
-/** The same of a path in another (a body of a recursion, a field of `.{ }`), each part of which gets whole lists. */
+/** The same for a path inside another (a body of a recursion, a field of `.{ }`), whose parts get whole lists. */
 export const compileWhole = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, plannedWhole)
 
 const inBothWays = (parts: ReadonlyArray<Part>, plan: (parts: ReadonlyArray<Part>) => Step): Step => {
-  // Of fields alone both evaluators make the same.
+  // For a path of fields both evaluators do the same.
   if (parts.every((part) => part.kind === "field"))
     return parts.reduceRight((next, part) => mapped(fieldStep((part as { name: string }).name, next)), identity)
   const usual = plan(parts)
-  // Made when a closure first needs it: made at once, paths in paths would be compiled twice at each level.
+  // Made on first use by a closure: otherwise nested paths would be compiled twice at each level.
   let older: Step | undefined
   return (v, s) => (s.older === true ? (older ??= compileOlder(parts))(v, s) : usual(v, s))
 }
 
-/** A step that is applied, with the whole rest of the path, to each element of an array. */
+/** Applies a step, with the whole rest of the path, to each element of an array. */
 export const mapped = (direct: Step): Step => {
   const each: Step = (v, s) => (Array.isArray(v) ? mapItems(v as ReadonlyArray<Value>, each, s) : direct(v, s))
   return each

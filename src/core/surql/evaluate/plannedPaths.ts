@@ -1,9 +1,9 @@
 /**
- * Paths as the database's default planner walks them: part after part, each over the whole value.
+ * Paths as the database's default planner walks them: part by part, each over the whole value.
  *
- * Why so: a list is gone through element by element once, where a field, `.*` or `.{ }` meets it and the path goes on,
- * or graph steps meet a list that no graph step has made. Behind that each part gets all of what the element led to:
- * `[0]` the first of a list of lists, graph steps one list of what all its records lead to.
+ * Why so: a list is mapped once, where a field, `.*` or `.{ }` meets it and the path continues, or where graph steps
+ * meet a list that no graph step made. After that each part gets the whole result of one element: `[0]` the first of a
+ * list of lists, graph steps one list of all their targets.
  */
 import type { Part } from "../syntax/ast.ts"
 import { stepsOf } from "../syntax/print.ts"
@@ -24,11 +24,11 @@ interface Stage {
   readonly step: Step
   /** More than one graph step. */
   readonly isChain: boolean
-  /** Whether a later part reads the document, which is not there behind a link. */
+  /** A later part reads the document, which is not available after a link. */
   readonly isReadLater: boolean
 }
 
-/** Consecutive graph steps are one stage, and so is a recursion with the rest of the path that it repeats. */
+/** Consecutive graph steps are one stage; so is a recursion with the rest of the path that it repeats. */
 const stagesOf = (parts: ReadonlyArray<Part>): ReadonlyArray<Stage> => {
   const stages: Array<Stage> = []
   for (let i = 0; i < parts.length; ) {
@@ -75,13 +75,13 @@ const stepOf = ([part, ...rest]: ReadonlyArray<Part>): Step => {
   }
 }
 
-/** A path from its beginning. */
+/** A path from its beginning: maps the first list. */
 export const planned = (parts: ReadonlyArray<Part>): Step => {
   const stages = stagesOf(parts)
   return (v, s) => through(stages, v, s)
 }
 
-/** A path inside another, which goes through no list element by element. */
+/** A path inside another, which maps no list. */
 export const plannedWhole = (parts: ReadonlyArray<Part>): Step => {
   const stages = stagesOf(parts)
   return (v, s) => wholly(stages, 0, v, s)
@@ -97,7 +97,7 @@ const through = (stages: ReadonlyArray<Stage>, begin: Value, s: Scope): Value =>
     if (Array.isArray(v) && !isLast && (kind === "field" || kind === "all" || kind === "destructure"))
       return mapItems(
         v as ReadonlyArray<Value>,
-        // `.*` fetches records, and goes on from what else is in a list.
+        // `.*` fetches records; for other elements of a list the next part applies.
         (item) => wholly(stages, kind === "all" && !(item instanceof RecordId) ? i + 1 : i, item, scope),
         scope
       )
@@ -130,7 +130,7 @@ const wholly = (stages: ReadonlyArray<Stage>, from: number, begin: Value, s: Sco
   return v
 }
 
-/** The scope behind a stage, without the document where the stage follows a link. */
+/** The scope after a stage: without the document if the stage follows a link. */
 const behind = (stage: Stage, v: Value, s: Scope): Scope =>
   stage.isReadLater &&
   s.detached !== true &&
@@ -141,7 +141,7 @@ const behind = (stage: Stage, v: Value, s: Scope): Scope =>
 
 const isLink = (v: Value, s: Scope): boolean => idIn(v, s) !== undefined
 
-/** Indexes are of the row's document, behind links too; a record has none. */
+/** Indexes read the row's document, after links too; a record has none. */
 const index = (at: Compiled): Step => {
   const step = indexStep(at, identity, () => undefined)
   return (v, s) => step(v, s.detached === true ? withDoc(s, s.row) : s)
@@ -158,7 +158,7 @@ const all: Step = (v, s) => {
   return id === undefined ? [v] : fetch(id, s)
 }
 
-/** Lists in a list become part of it. */
+/** Replaces lists in a list by their elements. */
 const flatten: Step = (v, s) => {
   if (!Array.isArray(v)) return v
   const out: Array<Value> = []
@@ -171,13 +171,13 @@ const flatten: Step = (v, s) => {
   return out
 }
 
-/** Takes a value that is no list as a list of that value alone; a missing value is `[]` if NONE does not pass. */
+/** Treats a value that is no list as a list with one element; a missing value is `[]` unless NONE passes. */
 const where =
   (condition: Compiled, steps: number): Step =>
   (v, s) => {
     const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
     spend(s.budget, (scopeSteps + steps) * items.length)
     make(s.budget, 8 * items.length)
-    // A link is not fetched here: its fields are when they are read, and `$this` is the link.
+    // A link is not fetched here: its fields are fetched when they are read, and `$this` is the link.
     return items.filter((item) => isTruthy(condition(withDoc(s, item))))
   }

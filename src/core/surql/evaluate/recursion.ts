@@ -26,14 +26,14 @@ const tooDeep = (): never => raise`Exceeded the idiom recursion limit of 256.`
 
 const isNothing = (v: Value): boolean => v === undefined || v === null
 
-/** Whether a way ends with this: nothing, or a list of that. */
+/** Whether a value is a dead end: nothing, or a list of dead ends. */
 const isFinal = (v: Value): boolean =>
   isNothing(v) || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isNothing))
 
-/** What a way that ends too early leads to. */
+/** Result of a branch that ends too early. */
 const finalOf = (v: Value): Value => (Array.isArray(v) ? [] : v === null ? null : undefined)
 
-/** A list without its dead ends, and lists in it part of it; any other value as it is. */
+/** A list without dead ends and with nested lists flattened; any other value unchanged. */
 const cleaned = (v: Value, s: Scope): Value => {
   if (!Array.isArray(v)) return v
   const parts = 1 + walk(s.budget, v)
@@ -42,17 +42,17 @@ const cleaned = (v: Value, s: Scope): Value => {
   return (v as ReadonlyArray<Value>).flatMap((item) => (isFinal(item) ? [] : item))
 }
 
-/** Whether a value is a record, or a list with one in it, however deep. */
+/** Whether a value is a record, or a list that contains one at any depth. */
 const isOfRecords = (v: Value, s: Scope): boolean =>
   Array.isArray(v) ? (v as ReadonlyArray<Value>).some((item) => isOfRecords(item, s)) : idIn(v, s) !== undefined
 
-/** The planner goes on from records alone. */
+/** The planner continues only from records. */
 const target = (v: Value, s: Scope): Value => {
   if (s.older === true || isOfRecords(v, s)) return v
   return raise`Expected a record ID during recursive graph traversal, but found \`${shown(v)}\``
 }
 
-/** What a step of a walk leads to, without dead ends; paid for here, but for rows that the caller keeps. */
+/** Targets of one step without dead ends. Charged here, except for rows that the caller keeps. */
 const found = (v: Value, s: Scope): ReadonlyArray<Value> => {
   const parts = 1 + walk(s.budget, v)
   spend(s.budget, 2 * parts)
@@ -61,14 +61,14 @@ const found = (v: Value, s: Scope): ReadonlyArray<Value> => {
   return items.filter((item) => !isFinal(item)).map((item) => target(item, s))
 }
 
-/** A path with one more record, which is a copy. */
+/** A copy of a path with one more record. */
 const longer = (path: ReadonlyArray<Value>, item: Value, s: Scope): ReadonlyArray<Value> => {
   spend(s.budget, 4 + (path.length >> 3))
   make(s.budget, 32 + 8 * path.length)
   return [...path, item]
 }
 
-/** Tells a found value from others; making the key of a list or an object takes more than a look at its parts. */
+/** Key to recognise a found value; making the key of a list or an object costs more than walking it. */
 const keyOf = (v: Value, s: Scope): unknown => {
   spend(s.budget, 8 + (isSmall(v) ? 0 : 24 * walk(s.budget, v)))
   return indexKey(v)
@@ -161,10 +161,10 @@ const shortest =
 const hasRepeat = (parts: ReadonlyArray<Part>): boolean =>
   parts.some((p) => p.kind === "repeat" || (p.kind === "destructure" && p.entries.some(goesOn)))
 
-/** Whether a field of `.{ }` holds an `@`, at which a tree goes on. */
+/** Whether a field of `.{ }` contains an `@`, where a tree continues. */
 const goesOn = ({ expr }: Destructured): boolean => expr.kind === "idiom" && hasRepeat(expr.parts)
 
-/** `@` in a tree. A way that ends here before the least depth ends the tree that it is of: that is NONE. */
+/** `@` in a tree. A branch that ends here before the least depth makes the whole tree NONE. */
 export const repeat: Step = (v, s) => {
   const { repeat: tree } = s
   if (tree === undefined)
@@ -175,7 +175,7 @@ export const repeat: Step = (v, s) => {
   return branches
 }
 
-/** A tree: the path goes on below each place marked `@`, down to the largest depth. */
+/** A tree: the path is repeated below each `@`, down to the largest depth. */
 const tree = (part: Recurse, body: Step): Step => {
   const at =
     (depth: number): Step =>
@@ -186,7 +186,7 @@ const tree = (part: Recurse, body: Step): Step => {
         target(inner, scope)
         if (part.max !== undefined && depth >= part.max) return inner
         const branch = at(depth + 1)(inner, scope)
-        // To the older evaluator a record that is missing is a branch of its own.
+        // For the older evaluator a missing record is a branch of its own.
         return scope.older === true && depth >= part.min && isFinal(branch) ? inner : branch
       }
       const repeats = { below, isShallow: depth < part.min, hasEnded: false }
@@ -196,10 +196,10 @@ const tree = (part: Recurse, body: Step): Step => {
   return at(1)
 }
 
-/** In a recursion there is no row: a field in an index or an argument is NONE. */
+/** A recursion has no row: a field in an index or an argument is NONE. */
 const withoutRow = (s: Scope): Scope => ({ ...s, doc: undefined, row: undefined, detached: true })
 
-/** Compiles a recursion and what follows it. Without a body in parentheses the rest of the path is the body. */
+/** Compiles a recursion and the rest of the path, which is its body if there is none in parentheses. */
 export const compileRecursion = (
   part: Recurse,
   rest: ReadonlyArray<Part>,

@@ -1,8 +1,8 @@
 /**
- * What an expression is evaluated in: the document, parameters, other records, and how much work it may do.
+ * The scope of an evaluation: the document, parameters, access to other records, and the budget of work.
  *
- * Why so: one small object per row is all that evaluation reads, so the engine can wrap {@link Source} to remember
- * which records a row looked at, and bound every evaluation by counted steps instead of a clock.
+ * Why so: one small object per row is all that an evaluation reads, so the engine can wrap {@link Source} to note which
+ * records a row read, and bound every evaluation by counted steps instead of a clock.
  */
 import type { Select } from "../syntax/ast.ts"
 import type { Datetime, Obj, Range, RecordId, Value } from "../values/value.ts"
@@ -13,8 +13,8 @@ export interface Source {
   /** The record, or `undefined` when there is none. */
   readonly record: (id: RecordId) => Obj | undefined
   /**
-   * All records of a table in record-key order; nothing for an unknown table. Read as the evaluation goes on, so what
-   * it reads must not change while a sliced evaluation is paused: give it a snapshot, or let nothing in between.
+   * All records of a table in record-key order; nothing for an unknown table. Read lazily, so records must not change
+   * while a sliced evaluation is paused: give it a snapshot, or run it without other work.
    */
   readonly rows: (table: string) => Iterable<Obj>
   /**
@@ -28,15 +28,15 @@ export interface Source {
    */
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => Iterable<RecordId>
   /**
-   * Bytes that a record takes which was read for this evaluation alone, for as long as it is held; absent where records
-   * stand in memory anyway.
+   * Bytes of a record that was read only for this evaluation, as long as it is held; absent if records are in memory
+   * anyway.
    */
   readonly bytesOf?: (record: RecordId) => number
   /** Names of the tables, sorted; for INFO FOR DB. */
   readonly tables?: () => Iterable<string>
-  /** Answers a subquery in a way of its own (the engine: from a maintained result); `plain` runs it. */
+  /** Runs a subquery in another way (the engine: from a maintained result); `plain` evaluates it. */
   readonly subquery?: (query: Select, scope: Scope, plain: Compiled) => Value
-  /** The declared fields of a table (name to type), for INFO FOR TABLE; undefined where it is not declared. */
+  /** Declared fields of a table (name to type), for INFO FOR TABLE; undefined for an undeclared table. */
   readonly fields?: (table: string) => { readonly [name: string]: string } | undefined
 }
 
@@ -51,7 +51,7 @@ export const drain = <A>(slices: Slices<A>): A => {
   }
 }
 
-/** The limits of evaluation: what an operator sets to raise them, and what holds otherwise. */
+/** Limits of evaluation: the settings that raise them, and their defaults. */
 export const limits = {
   rowSteps: { setting: "SVC_QUERY_ROW_STEPS", value: 1_000_000 },
   querySteps: { setting: "SVC_QUERY_STEPS", value: 100_000_000 },
@@ -60,23 +60,23 @@ export const limits = {
   queryBytes: { setting: "SVC_QUERY_BYTES", value: 67_108_864 }
 } as const
 
-/** Steps and bytes left; shared by everything one run does. `setting` names the knob that raises the steps. */
+/** Steps and bytes left, shared by one run. `setting`: the setting that raises the steps. */
 export interface Budget {
   left: number
-  /** Lower bound of `left`: above 0 while a row is evaluated that may not use the whole budget. */
+  /** Lower bound of `left`: above 0 while a row is evaluated that may use only a part of the budget. */
   floor: number
   readonly limit: number
   readonly setting: string
-  /** The most that one row may take: a row is evaluated without a pause. */
+  /** Most steps of one row, which is evaluated without a pause. */
   readonly rowLimit: number
-  /** Work that all rows of one change may use together, if the floor stands for that. */
+  /** Steps that all rows of one change may use together, if `floor` enforces that. */
   readonly shared: number | undefined
-  /** Bytes that may still be made. Bytes let go again are given back row by row, see {@link keepBytes}. */
+  /** Bytes that may still be made. Freed bytes are given back row by row, see {@link keepBytes}. */
   bytes: number
   readonly byteLimit: number
 }
 
-/** A budget of so many steps (about one per expression node that loops, row read or element touched) and bytes. */
+/** A budget of steps (about one per looping expression node, row read or element touched) and bytes. */
 export const budget = (
   limit: number,
   setting: string,
@@ -99,14 +99,14 @@ export const queryBudget = (
   queryBytes: number = limits.queryBytes.value
 ): Budget => budget(querySteps, limits.querySteps.setting, rowSteps, queryBytes)
 
-/** Puts all steps and bytes back. */
+/** Resets steps and bytes. */
 export const renew = (b: Budget): void => {
   b.left = b.limit
   b.floor = 0
   b.bytes = b.byteLimit
 }
 
-/** Refused work is not done, and not counted. */
+/** Refused work is neither done nor counted. */
 const exhausted = (b: Budget): never => {
   b.left = (b.left < 0 ? 0 : b.floor) - 1
   return b.left < 0
@@ -131,12 +131,12 @@ export const make = (b: Budget, bytes: number): void => {
   if (b.bytes < 0) tooLarge(b)
 }
 
-/** Gives back the bytes made since there were `before` left, but for so many that are kept. */
+/** Gives back the bytes made since there were `before` left, except `kept`. */
 export const keepBytes = (b: Budget, before: number, kept: number): void => {
   b.bytes = Math.max(b.bytes, before - kept)
 }
 
-/** From here to {@link endRows} the steps of one row are counted. */
+/** Counts the steps of one row from here to {@link endRows}. */
 export const beginRow = (b: Budget): void => {
   b.floor = b.left > b.rowLimit ? b.left - b.rowLimit : 0
 }
@@ -149,41 +149,41 @@ export interface Scope {
   /** The current document, NONE outside a SELECT. */
   readonly doc: Value
   readonly params: { readonly [name: string]: Value }
-  /** Behind a link or a graph step: there is no document, and a subquery keeps the `$parent` from around it. */
+  /** After a link or a graph step: there is no document, and `$parent` of a subquery is the outer query's. */
   readonly detached?: boolean
-  /** The document in front of the link, if `detached`. */
+  /** The document before the link, if `detached`. */
   readonly row?: Value
   /**
-   * Inside a closure that a function calls, which the database runs by its older evaluator. Not in a subquery: its
-   * result is shared.
+   * Inside a closure that a function calls, which the database runs by its older evaluator. Not set in a subquery,
+   * whose result is shared.
    */
   readonly older?: boolean
-  /** The document of the query around a subquery, for `$parent`. */
+  /** The document of the outer query, for `$parent`. */
   readonly parent: Value
   readonly source: Source
   readonly budget: Budget
-  /** The present for `time::now()`; without it that fails, as it must in a live view. */
+  /** Time for `time::now()`; without it that call fails, as it must in a live view. */
   readonly now?: Datetime
-  /** Inside a tree, which goes on at `@`. */
+  /** Inside a tree, which continues at `@`. */
   readonly repeat?: {
     readonly below: (v: Value, scope: Scope) => Value
     /** Whether this is above the least depth. */
     readonly isShallow: boolean
-    /** Whether a way has ended above the least depth, which ends the tree. */
+    /** Whether a branch has ended above the least depth, which ends the tree. */
     hasEnded: boolean
   }
 }
 
 export type Compiled = (scope: Scope) => Value
 
-/** Steps of a scope that is made, as for each element that a path goes on from. */
+/** Steps of making a scope, as for each element that a path continues from. */
 export const scopeSteps = 16
 
-/** Steps of a look at another record. */
+/** Steps of reading another record. */
 export const lookSteps = 8
 
-/** The same scope at another document. */
+/** The same scope with another document. */
 export const withDoc = (s: Scope, doc: Value): Scope => ({ ...s, doc, detached: false })
 
-/** The same scope behind a link or a graph step, where the database has no document. */
+/** The same scope after a link or a graph step, where the database has no document. */
 export const detach = (s: Scope): Scope => ({ ...s, doc: undefined, detached: true, row: s.doc })

@@ -10,7 +10,7 @@ import type { Fn, Table } from "./define.ts"
 import { define } from "./define.ts"
 import { isIpv4, isIpv6 } from "./ip.ts"
 
-/** What reads as a number cannot be a top-level domain. */
+/** A text that reads as a number cannot be a top-level domain. */
 const number = /^(?:\d+(?:e-?\d+)?|inf|infinity|nan)$/i
 
 const isLabel = (label: string, last: boolean): boolean =>
@@ -20,7 +20,7 @@ const isLabel = (label: string, last: boolean): boolean =>
   /^(?!-)(?:[a-z0-9-]|[^\0-\x7f])+$/i.test(label) &&
   !label.endsWith("-")
 
-/** A name of labels separated by dots, of which the last may end in one. */
+/** A name of labels separated by dots; the last label may be followed by a dot. */
 const isDomain = (text: string): boolean => {
   const labels = text.replace(/\.$/, "").split(".")
   return (
@@ -75,8 +75,8 @@ const email = (text: string): Email | undefined => {
 const special: ReadonlySet<string> = new Set(["http:", "ws:", "https:", "wss:", "ftp:", "file:"])
 
 /**
- * A URL by the standard. Where readers of it differ the database is stricter with punycode, and takes `foo://@`, which
- * has no host.
+ * A URL by the standard. Where parsers differ, the database is stricter with punycode, and accepts `foo://@`, which has
+ * no host.
  */
 const url = (text: string): URL | undefined => {
   try {
@@ -87,7 +87,7 @@ const url = (text: string): URL | undefined => {
   }
 }
 
-/** Hosts of other schemes are names, whatever they look like. */
+/** Hosts of non-special schemes are names, even if they look like addresses. */
 const domainOf = (u: URL): string | undefined =>
   u.hostname.startsWith("[") || (special.has(u.protocol) && /^\d+(?:\.\d+){3}$/.test(u.hostname))
     ? undefined
@@ -96,15 +96,15 @@ const domainOf = (u: URL): string | undefined =>
 const ports: { readonly [scheme: string]: number } = { "http:": 80, "ws:": 80, "https:": 443, "wss:": 443, "ftp:": 21 }
 
 /**
- * The path. Two corners in which readers of URLs differ are the database's: of several slashes at the front of a file's
- * path one stays, and a path that was walked back to its beginning is `/`.
+ * The path. In two corners parsers differ, and this follows the database: of several slashes at the start of a file's
+ * path one stays, and a path walked back to its beginning is `/`.
  */
 const pathOf = (u: URL, text: string): string => {
   if (u.protocol === "file:") return u.pathname.replace(/^\/+/, "/")
   return u.pathname === "" && /^[^:]*:(?:\/\/[^/?#]*|(?!\/\/))\//.test(text.replace(/[\t\r\n]/g, "")) ? "/" : u.pathname
 }
 
-/** What stands behind a mark, which may be nothing and yet be there. */
+/** The text after a mark, which may be empty; undefined without the mark. */
 const behind = (text: string, mark: string): string | undefined =>
   text.includes(mark) ? text.slice(text.indexOf(mark) + 1) : undefined
 

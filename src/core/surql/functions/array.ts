@@ -26,7 +26,7 @@ const distinct = (items: Items): Array<Value> => {
   return items.filter((v) => !seen.has(indexKey(v)) && seen.add(indexKey(v)) !== undefined)
 }
 
-/** Elements not in a list yet, behind it. */
+/** Appends the elements that a list does not have yet. */
 const add = (items: Items, more: Items): Items => {
   const seen = new Set(items.map(indexKey))
   const out = items.slice()
@@ -45,7 +45,7 @@ export const complement = (a: Items, b: Items): Items => {
 
 const maxItems = 1_000_000
 
-/** Fails when a result would hold more elements than is sensible; pays for the others. */
+/** Fails if a result would have too many elements; pays for the others. */
 const limited = (scope: Scope, name: string, n: number): void => {
   if (n > maxItems)
     raise`Incorrect arguments for function ${known(name)}(). Output must not exceed ${known(maxItems)} elements.`
@@ -79,8 +79,7 @@ const part = (items: Items, given: Items): Items => {
 }
 
 /**
- * Elements of `a` by whether each has one of its own in `b` that equals it, and how many of each key in `b` are taken
- * so.
+ * For each element of `a`, whether an equal one of `b` is paired with it; and how many of each key in `b` are paired.
  */
 const paired = (a: Items, b: Items): { readonly met: ReadonlyArray<boolean>; readonly taken: Map<unknown, number> } => {
   const left = new Map<unknown, number>(),
@@ -167,7 +166,7 @@ const sequence = (scope: Scope, name: string, from: number | bigint, count: numb
   return intsFrom(from, count)
 }
 
-/** The first that is too large for an int: up to it goes a range without an end. */
+/** The first number too large for an int: the end of a range without an end. */
 const pastInts = 1n << 63n
 
 const range = (scope: Scope, given: Value, to: Value): Items => {

@@ -1,10 +1,10 @@
 /**
  * What each function costs (D48): steps for what it walks, bytes for what it makes, charged before it is called.
  *
- * Why so: one table is what a test can go through. A function that is not named walks all parts of its arguments and
- * makes no more than they hold, so that none can be forgotten; those that look at one place, that make more than they
- * take, or that work more than once on each part say so here. Arguments come as they were given, before their types are
- * checked. Steps and bytes are measured and rounded up: some ten nanoseconds, and the runtime's bytes.
+ * Why so: a test can check one table. A function without an entry walks all parts of its arguments and makes no more
+ * than they have, so that none is forgotten; functions that look at one element, make more than they take, or process
+ * parts repeatedly have an entry. Arguments are not type-checked yet. Steps and bytes are measured and rounded up: some
+ * ten nanoseconds, and the runtime's bytes.
  */
 import { idSteps, lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
 import type { Budget } from "../evaluate/scope.ts"
@@ -35,10 +35,10 @@ const lengths = (args: Args): number => {
   return n
 }
 
-/** Looks at one place. */
+/** Looks at one element. */
 const glance: Cost = (b) => spend(b, 1)
 
-/** Walks its arguments so many times, and makes so many bytes for each part. */
+/** Walks the arguments `steps` times, and makes so many bytes for each part. */
 const walks =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
@@ -49,10 +49,10 @@ const walks =
     make(b, bytes * parts)
   }
 
-/** Cost of a function that is not listed below: walks all that it is given. */
+/** Cost of a function without an entry: walks all its arguments. */
 const standard = walks(1, 16)
 
-/** Copies references, whatever they lead to: so many steps for each. */
+/** Copies references without walking their targets: so many steps for each. */
 const copying =
   (steps: number): Cost =>
   (b, args) => {
@@ -63,10 +63,10 @@ const copying =
 
 const copies = copying(2)
 
-/** Looks at what its arguments hold, and not into it. */
+/** Walks the elements of its arguments, not their parts. */
 const scans: Cost = (b, args) => spend(b, 1 + 2 * lengths(args))
 
-/** True for lists of numbers, which are hashed and compared in a fraction of the time. */
+/** Whether a list has only numbers, which are hashed and compared much faster. */
 const onlyNumbers = (v: Value): boolean => {
   const items = Array.isArray(v) ? (v as Args) : v instanceof SetValue ? v.items : []
   for (let i = 0; i < items.length; i++) if (typeof items[i] !== "number") return false
@@ -76,7 +76,7 @@ const onlyNumbers = (v: Value): boolean => {
 /** Makes keys of the elements. */
 const keyed: Cost = (b, args) => walks(args.every(onlyNumbers) ? 8 : 24, 64)(b, args)
 
-/** Sorts: so many steps for a comparison, of numbers two. */
+/** Sorts: so many steps for a comparison, two for numbers. */
 const sorting =
   (steps: number): Cost =>
   (b, args) => {
@@ -87,7 +87,7 @@ const sorting =
 
 const sorts = sorting(4)
 
-/** Each of the first with each of the second. */
+/** Each element of the first argument with each of the second. */
 const pairs =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
@@ -96,17 +96,17 @@ const pairs =
     make(b, bytes * n)
   }
 
-/** As many elements as a number says. */
+/** As many elements as a numeric argument says. */
 const counted =
   (at: (args: Args) => number): Cost =>
   (b, args) => {
     const n = at(args)
-    // The function itself refuses too long a result, and pays for the rest.
+    // The function itself refuses a result that is too long, and pays for the rest.
     spend(b, 1)
     if (n <= 1_000_000) make(b, 8 * n)
   }
 
-/** Texts that are handled character by character. */
+/** Texts processed character by character. */
 const characters =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
@@ -115,14 +115,14 @@ const characters =
     make(b, bytes * n)
   }
 
-/** Texts that the runtime handles as a whole. */
+/** Texts that the runtime processes as a whole. */
 const texts: Cost = (b, args) => {
   const n = lengths(args)
   spend(b, 1 + (n >> 4))
   if (n > 64) make(b, 2 * n)
 }
 
-/** Numbers that are added, multiplied or compared one by one; decimals are the dearest. */
+/** Numbers added, multiplied or compared one by one; decimals are the most expensive. */
 const numbers = walks(8, 16)
 
 const finds: Cost = (b, [text, wanted]) => {
@@ -130,11 +130,11 @@ const finds: Cost = (b, [text, wanted]) => {
   if (typeof text === "string" && typeof wanted === "string") searched(b, text, wanted)
 }
 
-/** A regular expression over a text. */
+/** Runs a regular expression over a text. */
 const matches: Cost = (b, [text, pattern]) => {
   const n = lengthOf(text)
   const source = pattern instanceof Regex ? pattern.source : typeof pattern === "string" ? pattern : ""
-  // Reading a pattern costs what it is made of; a pattern in the cache costs little, but a charge may not rely on that.
+  // Parsing a pattern costs by its length; a cached one costs little, but a charge must not rely on that.
   spend(b, 1 + (source.length >> 2))
   if (typeof text === "string") spend(b, Math.ceil((n * Regexes.workOf(source)) / 2))
 }
@@ -184,7 +184,7 @@ const group: Cost = (b, [items]) => {
   make(b, 64 * parts + 16 * flattened(b, items))
 }
 
-/** Bytes that `n` values of a table of distances take. */
+/** Bytes of `n` values in a table of distances. */
 const table = (b: Budget, [x, y]: Args, bytes: number): void => {
   const n = (1 + lengthOf(x)) * (1 + lengthOf(y))
   spend(b, 1 + 2 * n)
@@ -196,7 +196,7 @@ const measures =
   (b, args) =>
     table(b, args, bytes)
 
-/** A path in a text: reading it costs the square of its steps. */
+/** A path in a text: parsing costs the square of its steps. */
 const path: Cost = (b, [given]) => {
   for (const text of Array.isArray(given) ? (given as Args) : [given]) {
     const length = lengthOf(text)

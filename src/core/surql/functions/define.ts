@@ -33,11 +33,11 @@ export interface Fn {
   readonly max: number
   /** The tail of the message for a wrong number of arguments. */
   readonly arity: string
-  /** Same arguments, same result. */
+  /** Equal arguments give equal results. */
   readonly pure: boolean
-  /** Pure only when it is given arguments (`time::day()` is of now). */
+  /** Pure only with arguments (`time::day()` is about now). */
   readonly pureWithArguments?: true
-  /** Looks at the document or at other records. */
+  /** Reads the document or other records. */
   readonly reads: boolean
   /** A named constant (`math::pi`) rather than a function. */
   readonly constant?: Value
@@ -46,7 +46,7 @@ export interface Fn {
 
 export type Table = { readonly [name: string]: Fn }
 
-/** Parameter types; `?` in front makes one optional, `...` any number of the last. */
+/** Parameter types; a leading `?` makes one optional, `...` allows any number of the last. */
 type Param = string
 
 const types: { readonly [name: string]: (v: Value) => boolean } = {
@@ -100,7 +100,7 @@ const arityText = (min: number, max: number): string =>
 type Body<A extends ReadonlyArray<unknown>> = (args: A, scope: Scope, name: string) => Value
 
 interface Options extends Partial<Pick<Fn, "pure" | "reads">> {
-  /** Its ints may be larger than a count or a place ever is, and come as they are. */
+  /** Ints are passed unchanged, because they may be larger than a count or a position. */
   readonly wideInts?: true
 }
 
@@ -147,7 +147,7 @@ export const constant = (value: Value): Fn => ({
   call: () => value
 })
 
-/** A function the language has and this evaluator knowingly has not. */
+/** A function that the database has and this evaluator deliberately lacks. */
 export const volatile = (body: Fn["call"]): Fn => ({
   min: 0,
   max: Infinity,

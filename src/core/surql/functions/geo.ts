@@ -1,7 +1,7 @@
 /**
  * `geo::*`: distance, bearing, area, centroid, validity, geohash.
  *
- * Why so: spherical formulas on the Earth radius the database uses; the ellipsoid is left alone.
+ * Why so: spherical formulas with the database's Earth radius, without an ellipsoid.
  */
 import { raise } from "../evaluate/failure.ts"
 import type { Point } from "../values/geometry.ts"
@@ -66,7 +66,7 @@ const hash = ([x, y]: Point, length: number): string => {
   return out
 }
 
-/** The five bits a character stands for; of one that stands for none, the last five of its code. */
+/** The five bits of a geohash character; of any other character the last five bits of its code. */
 const bitsOf = (c: string): number => {
   const known = alphabet.indexOf(c)
   return known >= 0 ? known : c.codePointAt(0)! & 31

@@ -13,13 +13,13 @@ import { define } from "./define.ts"
 
 type Items = ReadonlyArray<Value>
 
-/** Tests an element with a closure or against a value (NONE is one); a regex is a value here, and matches no text. */
+/** A test of an element, by a closure or for equality with a value; a regex is a value here, and matches no text. */
 const test = (check: Value): ((v: Value) => boolean) =>
   check instanceof Closure
     ? (v) => isTruthy(check.call([v]))
     : (v) => (check instanceof Regex || v instanceof Regex ? same(v, check) : equal(v, check))
 
-/** As {@link test}; where nothing is given, by truth. */
+/** As {@link test}; without an argument, by truth. */
 const optional = (given: Items): ((v: Value) => boolean) => (given.length === 0 ? isTruthy : test(given[0]))
 
 const both = (

@@ -27,8 +27,8 @@ const rounding = (f: (n: number) => number, mode: 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 
 const ten = 10n
 
 /**
- * A finite fraction to so many places from its exact value, ties to even; beyond that many places nothing of a float is
- * left.
+ * A finite fraction rounded to so many places from its exact value, ties to even; a float has no digits beyond 1,074
+ * places.
  */
 const toPlaces = (n: number, places: number): number => {
   let mantissa = Math.abs(n),
@@ -61,7 +61,7 @@ const abs = (n: NumberValue): Value => {
   return isInt(n) || n instanceof Decimal ? (compareNumbers(n, 0) < 0 ? negate(n) : n) : float(Math.abs(toFloat(n)))
 }
 
-/** Of the kind of the number, but a float where an int has bounds that are none. */
+/** Keeps the kind of the number, but gives a float for an int with bounds that are no ints. */
 const clamp = (n: NumberValue, min: NumberValue, max: NumberValue): Value => {
   if (compareNumbers(min, max) > 0)
     return raise`Incorrect arguments for function math::clamp(). Lowerbound for clamp must be smaller the the upperbound`
@@ -71,7 +71,7 @@ const clamp = (n: NumberValue, min: NumberValue, max: NumberValue): Value => {
   return isInt(n) && isInt(min) && isInt(max) ? nearest : float(toFloat(nearest))
 }
 
-/** In decimals where the factor is one, else in floats. */
+/** Computed in decimals if the factor is one, else in floats. */
 const lerp = (from: NumberValue, to: NumberValue, by: NumberValue): Value => {
   if (by instanceof Decimal) return add(decimalOf(from), multiply(by, subtract(decimalOf(to), decimalOf(from))))
   return float(toFloat(from) + toFloat(by) * (toFloat(to) - toFloat(from)))
@@ -94,7 +94,7 @@ const lerpAngle = (from: NumberValue, to: NumberValue, by: NumberValue): Value =
   return float(start + toFloat(by) * (start + (turned > 180 ? 360 - turned : turned) - start))
 }
 
-/** A number as a decimal; what no decimal can be is zero, as in the database. */
+/** A number as a decimal; zero if no decimal can hold it, as in the database. */
 const decimalOf = (n: NumberValue): Decimal => {
   const exact = n instanceof Decimal ? n.value : asDecimal(n)
   return (exact.isFinite() ? decimal(exact) : undefined) ?? new Decimal(new D(0))

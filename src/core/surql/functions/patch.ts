@@ -16,7 +16,7 @@ import { field, isObj, setField } from "../values/value.ts"
 
 type Items = ReadonlyArray<Value>
 
-/** One operation of a list; `value` and `from` where the operation has them. */
+/** One operation of a list; `value` and `from` only if the operation has them. */
 interface Operation {
   readonly op: string
   readonly path: ReadonlyArray<string>
@@ -85,7 +85,7 @@ const operation = (v: Value): Operation => {
   }
 }
 
-/** The value at a path; through an array, a list of what each element has there. */
+/** The value at a path; for an array, a list of its elements' values there. */
 const pick = (v: Value, [key, ...rest]: ReadonlyArray<string>): Value =>
   key === undefined
     ? v
@@ -96,8 +96,7 @@ const pick = (v: Value, [key, ...rest]: ReadonlyArray<string>): Value =>
         : undefined
 
 /**
- * A copy with a value put at a path; objects are made on the way; a value that is neither object, array nor empty
- * stays.
+ * A copy with a value set at a path; missing objects are made; a value that is neither object, array nor empty is kept.
  */
 const put = (v: Value, path: ReadonlyArray<string>, value: Value): Value => {
   const [key, ...rest] = path
@@ -120,7 +119,7 @@ const cut = (v: Value, path: ReadonlyArray<string>): Value => {
   return copy
 }
 
-/** Adds to an array: in front of a position, behind the last, or (path of the array itself) as `+=` does. */
+/** Adds to an array: before a position, at the end, or (path of the array itself) as `+=` does. */
 const add = (v: Value, path: ReadonlyArray<string>, value: Value): Value => {
   const last = path[path.length - 1]!,
     parent = path.slice(0, -1)
@@ -162,7 +161,7 @@ const apply = (v: Value, o: Operation): Value => {
   }
 }
 
-/** A text patch changes texts only; on anything else the database does nothing. */
+/** A text patch changes only texts; for any other value the database does nothing. */
 const changed = (v: Value, o: Operation): Value => {
   if (typeof o.value !== "string" || typeof pick(v, o.path) !== "string" || o.value === "") return v
   return o.value.startsWith("@@ ")

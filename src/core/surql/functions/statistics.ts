@@ -67,7 +67,7 @@ const trimean = (n: Numbers): number => {
   return middle === undefined ? NaN : (midhinge(s) + toFloat(middle as NumberValue)) * 0.5
 }
 
-/** Added one by one to a float, by the count: a decimal from the first decimal on. */
+/** Adds to a float one by one, and divides by the count; a decimal from the first decimal on. */
 const mean = (n: Numbers): Value => {
   const total = n.reduce<Value>(add, new Float(0))
   return n.length === 0 ? NaN : divide(total, total instanceof Decimal ? new Decimal(new D(n.length)) : n.length)
@@ -110,7 +110,7 @@ const nearestRank = (n: Numbers, percent: Value): Value => {
   return s[Math.min(Math.floor(s.length * (p * (1 / 100))), s.length - 1)]
 }
 
-/** What a binary heap does when a value is put in or the greatest taken out; `order` says which is greater. */
+/** Sifts a binary heap after an insert or after its top was removed; `order` says which is greater. */
 const sink = (heap: Array<NumberValue>, order: (a: NumberValue, b: NumberValue) => number): void => {
   let at = 0
   for (let child = 1; child < heap.length; child = 2 * at + 1) {
@@ -131,8 +131,7 @@ const rise = (heap: Array<NumberValue>, from: number, order: (a: NumberValue, b:
 }
 
 /**
- * The least of the numbers in the order a heap leaves them in, which is what the database answers; the greatest where
- * `order` is reversed.
+ * The least numbers in the order a heap leaves them in, as the database answers; with a reversed `order`, the greatest.
  */
 const take = (n: Numbers, count: Value, name: string, order: (a: NumberValue, b: NumberValue) => number): Value => {
   if (!isNumber(count) || toFloat(count) <= 0)
@@ -157,7 +156,7 @@ const least = (n: Numbers, empty: number): Value =>
     undefined
   ) ?? empty
 
-/** Of equal ones the last. */
+/** The greatest number; of equal ones the last. */
 const greatest = (n: Numbers, empty: number): Value =>
   n.reduce<Value>(
     (best, v) => (best === undefined || compareNumbers(v, best as NumberValue) >= 0 ? v : best),

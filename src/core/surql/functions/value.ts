@@ -1,8 +1,8 @@
 /**
  * `value::*`: chaining, the difference of two values, and a value with a difference applied.
  *
- * Why so: any value has these, so they belong to no family of a type; as methods they are found behind those. A patch
- * walks the value once per operation, which is paid for before it starts.
+ * Why so: any value has these, so they belong to no type's family; as methods they are looked up after the family's. A
+ * patch walks the value once per operation, which is paid for before it starts.
  */
 
 import type { Closure, Value } from "../values/value.ts"

@@ -44,7 +44,7 @@ const pair = (body: (a: Vector, b: Vector) => Value): Fn =>
 
 const zip = (f: (a: Value, b: Value) => Value): Fn => pair((a, b) => a.map((x, i) => f(x, b[i])))
 
-/** The sum of nothing is -0, as in the database. */
+/** The sum of an empty list is -0, as in the database. */
 const sum = (a: ReadonlyArray<number>): number => a.reduce((x, y) => x + y, -0)
 
 const dot = (a: Vector, b: Vector): Value => a.reduce<Value>((total, x, i) => add(total, multiply(x, b[i])), 0)
@@ -62,11 +62,11 @@ const cross = (a: Vector, b: Vector): Value => {
 
 const cosine = (a: Vector, b: Vector): Value => divide(dot(a, b), float(norm(a) * norm(b)))
 
-/** A float is the number its bits say: it is no decimal whose digits they can only come near to. */
+/** Key of a number: a float counts by its bits, not as a decimal near it. */
 const exactKey = (v: NumberValue): unknown =>
   v instanceof Decimal && !D.mul(v.value, 2 ** 28).isInteger() ? `dec ${v.value.toFixed()}` : indexKey(v)
 
-/** Vectors need not be of one dimension; a number that the second repeats counts each time. */
+/** Vectors may differ in dimension; a number that the second repeats counts each time. */
 const jaccard: Fn = define<[Vector, Vector]>(["array", "array"], ([a, b], _, name) => {
   numbers(name, a, b)
   const all = new Set(a.map(exactKey))
@@ -78,7 +78,7 @@ const jaccard: Fn = define<[Vector, Vector]>(["array", "array"], ([a, b], _, nam
   return float(shared / all.size)
 })
 
-/** Not a number rather than a fault, where there is nothing to divide by. */
+/** NaN instead of a failure if the divisor is zero. */
 const divided = (a: Value, b: Value): Value => {
   const x = toFloat(a as NumberValue),
     y = toFloat(b as NumberValue)

@@ -1,7 +1,8 @@
 /**
- * Functions whose answer changes by itself or depends on the session: known, refused in live views, failing elsewhere.
+ * Functions whose result changes by itself or depends on the session: known by name, refused in live views, failing
+ * elsewhere.
  *
- * Why so: a name that exists must be told apart from a typo, and a pure core has neither randomness nor a clock.
+ * Why so: an existing name must be told apart from a typo, and a pure core has neither randomness nor a clock.
  */
 import { known, raise } from "../evaluate/failure.ts"
 import type { Table } from "./define.ts"

@@ -1,14 +1,14 @@
 /**
- * Sets of characters, worked out as ranges: united, subtracted, complemented, in either case.
+ * Sets of characters as ranges: union, difference, complement, case folding.
  *
- * Classes may lie in one another and have operators (`[a-z&&[^aeiou]]`); with ranges each is a set like any other, and
- * whether it has a character is found by halving, whatever it was made of.
+ * Classes may be nested and combined (`[a-z&&[^aeiou]]`); as ranges each is a set like any other, and membership is a
+ * binary search, however the set was made.
  */
 import { keeping } from "../keeping.ts"
 import { fault, type Ranges } from "./pattern.ts"
 
 const last = 0x10ffff
-/** Folds that upper and lower case do not say; the `i` without its dot is small for `I` in Turkish alone. */
+/** Case folds that upper and lower case do not give; the dotless `i` is the lower case of `I` only in Turkish. */
 const odd: ReadonlyMap<number, number> = new Map([
   [0x131, 0x131],
   [0x1fd3, 0x390],
@@ -54,9 +54,9 @@ const operate = (operator: Operator, a: Ranges, b: Ranges): Ranges =>
 
 export type SetNode =
   | { readonly kind: "range"; readonly from: number; readonly to: number }
-  /** Of Unicode, by the name that the runtime has for it: a general category, a script, `Any`. */
+  /** A Unicode property by the runtime's name for it: a general category, a script, `Any`. */
   | { readonly kind: "property"; readonly name: string; readonly isNegated: boolean }
-  /** These have each letter in either case. */
+  /** Sets that are closed under case folding. */
   | { readonly kind: "named"; readonly name: keyof typeof escapeSets }
   | { readonly kind: "union"; readonly parts: ReadonlyArray<SetNode>; readonly isNegated: boolean }
   | { readonly kind: "operation"; readonly operator: Operator; readonly left: SetNode; readonly right: SetNode }
@@ -69,10 +69,10 @@ export const union = (parts: ReadonlyArray<SetNode>, isNegated = false): SetNode
   isNegated
 })
 
-/** `\s` and `\w` of the database's engine are Unicode's: `\w` has é. */
+/** In the database's engine `\s` and `\w` are Unicode's: `\w` includes é. */
 const escapeSets = {
   space: union([range(9, 13), range(0x85), property("Z")]),
-  /** Alphabetic, marks, decimal digits, connectors, joiners. Letters in circles and squares are symbols by category. */
+  /** Alphabetic, marks, decimal digits, connectors, joiners. By category circled letters are only symbols. */
   word: union([
     ...["L", "M", "Nd", "Nl", "Pc"].map((name) => property(name)),
     range(0x200c, 0x200d),
@@ -83,12 +83,12 @@ const escapeSets = {
   ])
 }
 
-/** The planes that have characters one by one; each of the others is in a property whole, or not at all. */
+/** Planes with individual characters; each other plane is in a property whole, or not at all. */
 const planes: ReadonlyArray<number> = [0, 1, 2, 3, 14]
 const planeSize = 0x10000
 const surrogates = { from: 0xd800, count: 0x800 }
 
-/** All characters of a plane; kept, as all properties are looked for in them. */
+/** All characters of a plane; cached, because every property is searched in them. */
 const charactersOf = keeping((plane: number): string => {
   let text = ""
   for (let code = plane * planeSize; code < (plane + 1) * planeSize; code += surrogates.count)
@@ -97,18 +97,18 @@ const charactersOf = keeping((plane: number): string => {
   return text
 })
 
-/** A property by the runtime's own Unicode data. */
+/** A pattern for a property, by the runtime's own Unicode data. */
 const matcherOf = (name: string): RegExp => {
   for (const kind of ["", "Script="])
     try {
       return new RegExp(`\\p{${kind}${name}}+`, "gu")
     } catch {
-      // It is of the other kind, or of none.
+      // The name belongs to the other kind of property, or to none.
     }
   return fault(`\\p{${name}} is not supported`)
 }
 
-/** Names that are kept: there are a few hundred properties, and several ways to write one. */
+/** Most names cached: there are a few hundred properties, some with several spellings. */
 const maxNames = 500
 
 /** Cost: some milliseconds, once for each property. */
@@ -124,11 +124,11 @@ const rangesOfProperty = keeping((name: string): Ranges => {
         ranges.push(codeAt(index), codeAt(index + run.length) - 1)
     else if (String.fromCodePoint(first).search(matcher) === 0) ranges.push(first, first + planeSize - 1)
   }
-  // Planes, and what lies beside the surrogates, may adjoin.
+  // Ranges of planes, and ranges beside the surrogates, may be adjacent.
   return united([ranges, []])
 }, maxNames)
 
-/** Ranges that the classes of one pattern may still take to work out. */
+/** Ranges that computing the classes of one pattern may still use. */
 interface Budget {
   ranges: number
 }
@@ -140,7 +140,7 @@ const charged = (budget: Budget, ranges: Ranges): Ranges => {
   return budget.ranges < 0 ? fault("its classes are too large") : ranges
 }
 
-/** Letters that differ in case alone, by each of them; as Unicode folds single characters, in no language's way. */
+/** For each letter, the letters that differ from it only in case, by Unicode's simple case folding. */
 const cases = keeping((_all: true): ReadonlyMap<number, ReadonlyArray<number>> => {
   const only = (text: string): number | undefined => {
     const code = text.codePointAt(0)!
@@ -160,10 +160,10 @@ const cases = keeping((_all: true): ReadonlyMap<number, ReadonlyArray<number>> =
   return new Map(Array.from(byFold.values()).flatMap((alike) => alike.map((code) => [code, alike] as const)))
 })
 
-/** A set with the letters that differ from its own in case alone. */
+/** A set with all letters that differ from its own only in case. */
 const folded = (ranges: Ranges): Ranges => {
   const [only, end] = ranges
-  // Most patterns name characters one by one.
+  // Most patterns have single characters.
   if (ranges.length === 2 && only === end) return lettersAs(only!)
   const more: Array<Ranges> = [ranges]
   const letters = cases(true)
@@ -183,7 +183,7 @@ const add = (sets: Array<Ranges>, alike: ReadonlyArray<number> = []): void => {
   for (const code of alike) sets.push([code, code])
 }
 
-/** What a pattern's set has. Letters are folded where they are named, before anything is complemented. */
+/** The ranges of a pattern's set. Letters are case-folded before any complement. */
 export const rangesOf = (set: SetNode, ignoresCase: boolean, budget: Budget): Ranges => {
   const leaf = (ranges: Ranges): Ranges => (ignoresCase ? folded(ranges) : ranges)
   switch (set.kind) {
@@ -206,7 +206,7 @@ export const rangesOf = (set: SetNode, ignoresCase: boolean, budget: Budget): Ra
   }
 }
 
-/** Whether a set has a character. */
+/** Whether a set contains a character. */
 export const has = (ranges: Ranges, code: number): boolean => {
   let [low, high] = [0, ranges.length >> 1]
   while (low < high) {
@@ -225,6 +225,6 @@ const wordOfAscii = /[0-9A-Za-z_]/
 
 const asciiWords = Uint8Array.from({ length: 128 }, (_, code) => (wordOfAscii.test(String.fromCharCode(code)) ? 1 : 0))
 
-/** Words are Unicode's. */
+/** Whether a character belongs to a word, by Unicode. */
 export const isWord = (code: number): boolean =>
   code < 128 ? asciiWords[code] === 1 : has(rangesOfNamed("word"), code)

@@ -3,21 +3,21 @@
  * linear in the text, whatever the pattern.
  *
  * A back-tracking engine could be made to hang the process, because patterns come from query text and data. A program
- * is arrays of numbers, and a set of ASCII characters a table: this is run for each record that a filter is asked
- * about.
+ * is arrays of numbers, and a set of ASCII characters a table, because the machine runs for each record that is
+ * filtered.
  */
 import * as CharSet from "./charSet.ts"
 import { type Assertion, fault, type Node, type Ranges } from "./pattern.ts"
 
-/** Operations of instructions, with what their one or two numbers say. */
+/** Operations of instructions, and the meaning of their one or two numbers. */
 const set = 0
 const assertion = 1
-/** The first is tried before the second. */
+/** Tries the first target before the second. */
 const split = 2
 const jump = 3
 const match = 4
 
-/** A set, and which of ASCII it has. */
+/** A set, and a table of its ASCII characters. */
 interface CharTest {
   readonly ranges: Ranges
   readonly ascii: Uint8Array
@@ -31,12 +31,12 @@ class ProgramWriter {
   readonly seconds: Array<number> = []
   readonly sets: Array<CharTest> = []
   readonly assertions: Array<Assertion> = []
-  /** A part that is repeated is written again and again, its sets once. */
+  /** A repeated part is compiled several times, its sets once. */
   private readonly places = new Map<Ranges, number>()
 
   constructor(private readonly most: number) {}
 
-  /** Answers its place. */
+  /** Adds an instruction; answers its position. */
   add(operation: number, first = 0, second = 0): number {
     if (this.end >= this.most) return fault("it is too large")
     this.operations.push(operation)
@@ -93,7 +93,7 @@ class ProgramWriter {
   }
 
   private repeat({ isLazy, max, min, part }: Node & { readonly kind: "repeat" }): void {
-    // A part that reads nothing is no more when it is repeated.
+    // Repeating a part that matches only the empty text changes nothing.
     const most = isOnlyEmpty(part) ? Math.min(1, max) : max
     const least = Math.min(min, most)
     const isEndless = most === Infinity
@@ -106,13 +106,13 @@ class ProgramWriter {
         this.write(part)
       }
     else if (min === 0 && !mayBeEmpty(part)) {
-      // One split for each round, as the first one's: it decides which of two threads that meet there is preferred.
+      // A split for each round, in the order of the first: it decides which of two threads that meet is preferred.
       const begun = this.end
       goOnAt(begun + 1)
       this.write(part)
       this.add(jump, begun)
     } else {
-      // `x*` as `(x+)?` where `x` may read nothing, so that a round that reads nothing is the last one.
+      // `x*` as `(x+)?` if `x` may match the empty text, so that an empty round is the last one.
       if (min === 0) goOnAt(this.end + 1)
       const begun = this.end
       this.write(part)
@@ -151,7 +151,7 @@ const isOnlyEmpty = (node: Node): boolean => {
   }
 }
 
-/** The one text that a node matches; undefined where there are several, or none. */
+/** The only text that a node matches; undefined if there are several, or none. */
 const exactly = (node: Node): string | undefined => {
   if (node.kind === "set")
     return node.ranges.length === 2 && node.ranges[0] === node.ranges[1]
@@ -162,7 +162,7 @@ const exactly = (node: Node): string | undefined => {
   return parts.includes(undefined) ? undefined : parts.join("")
 }
 
-/** Texts that each match has in it, one behind the other: most texts that do not match are told by these alone. */
+/** Texts that every match contains, in this order: they rule out most texts that do not match. */
 const required = (node: Node): ReadonlyArray<string> => {
   if (node.kind === "repeat") return node.min === 0 ? [] : required(node.part)
   if (node.kind !== "sequence") return [exactly(node) ?? ""].filter((text) => text !== "")
@@ -180,7 +180,7 @@ const required = (node: Node): ReadonlyArray<string> => {
   return [...texts, run].filter((text) => text !== "")
 }
 
-/** Whether a match can only begin where the text does. */
+/** Whether a match can only begin at the start of the text. */
 const isAnchored = (node: Node | undefined): boolean => {
   switch (node?.kind) {
     case "assertion":
@@ -196,7 +196,7 @@ const isAnchored = (node: Node | undefined): boolean => {
   }
 }
 
-/** `before` and `after`: -1 at an end of the text. */
+/** Whether an assertion holds between two characters; -1: an end of the text. */
 const holds = (asked: Assertion, before: number, after: number): boolean => {
   switch (asked) {
     case "textStart":
@@ -222,7 +222,7 @@ const holds = (asked: Assertion, before: number, after: number): boolean => {
   }
 }
 
-/** Threads in the order of their preference: an instruction, and where its match began. */
+/** Threads in order of preference: an instruction, and where the match began. */
 class Threads {
   readonly at: Int32Array
   readonly from: Int32Array
@@ -245,7 +245,7 @@ class Threads {
   }
 }
 
-/** The code point that ends before a place; -1 at the start. */
+/** The code point that ends before a position; -1 at the start. */
 const codeBefore = (text: string, at: number): number => {
   if (at === 0) return -1
   const wide = at > 1 ? text.codePointAt(at - 2)! : 0
@@ -261,16 +261,16 @@ export class Program {
   private readonly seconds: Int32Array
   private readonly sets: ReadonlyArray<CharTest>
   private readonly assertions: ReadonlyArray<Assertion>
-  /** Which of ASCII a match may begin with; undefined: it may begin with nothing, or where an assertion holds. */
+  /** ASCII characters that a match may begin with; undefined if it may begin with an empty match or an assertion. */
   private readonly beginnings: Uint8Array | undefined
   private readonly required: ReadonlyArray<string>
   private readonly isAnchored: boolean
-  /** For threads, from one run to the next. */
+  /** Thread lists, reused from run to run. */
   private now: Threads
   private next: Threads
   private readonly open: Int32Array
 
-  /** Throws `PatternFault` beyond so many instructions. */
+  /** Throws `PatternFault` if the program has more than `most` instructions. */
   constructor(node: Node, most: number) {
     const writer = new ProgramWriter(most)
     writer.write(node)
@@ -288,12 +288,12 @@ export class Program {
     this.isAnchored = isAnchored(node)
   }
 
-  /** Instructions. */
+  /** Number of instructions. */
   private get size(): number {
     return this.operations.length
   }
 
-  /** How much work one character of a text is: an assertion about words takes as long as three instructions. */
+  /** Work per character of a text, in instructions: an assertion about words counts as three. */
   get work(): number {
     return this.size + 2 * this.assertions.filter((asked) => !/^(?:text|line)/.test(asked)).length
   }
@@ -310,7 +310,7 @@ export class Program {
     return table
   }
 
-  /** Begins a thread, and follows what reads no character; without `before` it stops at assertions. */
+  /** Adds a thread, and follows the instructions that read no character; without `before` it stops at assertions. */
   private follow(threads: Threads, first: number, from: number, before: number | undefined, after: number): void {
     const { firsts, open, operations, seconds } = this
     const { at: ats, from: froms, round, seen } = threads
@@ -334,7 +334,7 @@ export class Program {
     }
   }
 
-  /** The first match at `begin` or later, the one that is preferred there. Cost: the text, times the instructions. */
+  /** The first match at `begin` or later; of several the preferred one. Cost: length of the text times instructions. */
   find(text: string, begin: number): readonly [from: number, to: number] | undefined {
     if ((this.isAnchored && begin > 0) || !this.hasRequired(text, begin)) return undefined
     const { beginnings, firsts, operations, sets } = this
@@ -391,7 +391,7 @@ export class Program {
     return true
   }
 
-  /** Where a match may begin from a place on; the end of the text where it may nowhere. */
+  /** Next position where a match may begin; the end of the text if there is none. */
   private beginning(text: string, from: number): number {
     const { beginnings } = this
     let at = from

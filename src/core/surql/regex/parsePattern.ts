@@ -1,16 +1,16 @@
 /**
  * Reads a pattern as the database's engine does (Rust's `regex`): the same texts are patterns, and mean the same.
  *
- * What is a pattern there and is not supported here is refused, and the fault says so.
+ * A pattern that is valid there but not supported here is refused with a fault that says so.
  */
 import * as CharSet from "./charSet.ts"
 import { type Assertion, fault, type Node } from "./pattern.ts"
 
-/** As in the database's engine. */
+/** Deepest nesting, as in the database's engine. */
 const maxDepth = 250
-/** Of a repetition. */
+/** Largest count of a repetition. */
 const maxCount = 1000
-/** Names of properties in a pattern: one that is met for the first time may take ten milliseconds. */
+/** Most names of properties in a pattern: a new one may take ten milliseconds. */
 const maxProperties = 16
 
 interface Flags {
@@ -22,7 +22,7 @@ interface Flags {
 
 const unsupportedFlags: { readonly [flag: string]: string } = { u: "-u", x: "x", R: "R" }
 
-/** `[:name:]`, as ranges of ASCII. */
+/** `[:name:]` classes, as ASCII ranges. */
 const posix: { readonly [name: string]: string } = {
   alnum: "09AZaz",
   alpha: "AZaz",
@@ -108,7 +108,7 @@ class PatternReader {
     return text
   }
 
-  /** Up to the end, or the end of the group. */
+  /** Reads alternatives up to the end, or the end of the group. */
   private choice(given: Flags, depth: number): Node {
     if (depth > maxDepth) return fault(`groups lie deeper than ${maxDepth}`)
     const branches: Array<Node> = []
@@ -165,7 +165,7 @@ class PatternReader {
     this.repeat(parts, min, max, flags)
   }
 
-  /** Behind its bracket. `flags`: it holds nothing else, and they are for what follows. */
+  /** Reads a group after its bracket. `flags`: the group has only flags, which apply to the rest. */
   private group(flags: Flags, depth: number): { readonly node: Node; readonly flags?: Flags } {
     let inner = flags
     if (this.peek() === "?") {
@@ -181,7 +181,7 @@ class PatternReader {
     }
     const node = this.choice(inner, depth + 1)
     if (!this.take(")")) return fault("a group is not closed")
-    // A group is a sequence of its own, so that an empty group, or one that is a repetition, can be repeated.
+    // A group is a sequence of its own, so that an empty group, or a group that is a repetition, can be repeated.
     return { node: { kind: "sequence", parts: [node] } }
   }
 
@@ -193,7 +193,7 @@ class PatternReader {
     this.names.add(name)
   }
 
-  /** Behind a backslash. */
+  /** Reads an escape after its backslash. */
   private escape(): Escape {
     const char = this.next("an escape")
     if (/[0-9]/.test(char)) return fault("back-references are not supported")
@@ -228,7 +228,7 @@ class PatternReader {
     return /^\w+(?:=\w+)?$/.test(name) ? CharSet.property(name, isNegated) : fault(`\\p{${name}} is not supported`)
   }
 
-  /** `\b{start}` and the like. */
+  /** Reads `\b{start}` and its like. */
   private boundary(escape: string): Assertion | undefined {
     if (escape !== "b" || this.peek() !== "{" || !/[-A-Za-z]/.test(this.peek(1) ?? "")) return undefined
     this.at++
@@ -237,7 +237,7 @@ class PatternReader {
     return boundaries[name]
   }
 
-  /** Behind its bracket. */
+  /** Reads a class after its bracket. */
   private bracketed(depth: number): CharSet.SetNode {
     if (depth > maxDepth) return fault(`classes lie deeper than ${maxDepth}`)
     const isNegated = this.take("^")
@@ -280,7 +280,7 @@ class PatternReader {
     return undefined
   }
 
-  /** A character, a range of them, or a set by its name. */
+  /** Reads a character, a range of characters, or a named set. */
   private member(char: string): CharSet.SetNode {
     const from = this.memberPart(char)
     if (this.peek() !== "-" || this.peek(1) === "]" || this.peek(1) === "-") return from
@@ -298,7 +298,7 @@ class PatternReader {
   }
 }
 
-/** Each flag at most once; what stands behind `-` is switched off. */
+/** Each flag at most once; flags after `-` are switched off. */
 const flagsOf = (text: string, given: Flags): Flags => {
   const flags: { -readonly [flag in keyof Flags]: boolean } = { ...given }
   let value = true

@@ -1,11 +1,10 @@
 /**
- * Syntax tree of a pattern, and the fault of a text that is none.
+ * Syntax tree of a pattern, and the fault of an invalid one.
  *
- * The tree holds neither groups nor flags: nothing here captures, and each leaf is already resolved by the flags in
- * force.
+ * The tree has neither groups nor flags: nothing captures, and the flags in force are already applied to each leaf.
  */
 
-/** A condition between two characters, or at an end of the text. Words are Unicode's. */
+/** A condition between two characters, or at an end of the text. Words are by Unicode. */
 export type Assertion =
   | "textStart"
   | "textEnd"
@@ -18,7 +17,7 @@ export type Assertion =
   | "halfStart"
   | "halfEnd"
 
-/** Code points in ascending ranges, both ends within, none adjacent: `[from, to, from, to]`. */
+/** Code points in ascending ranges, both ends included, none adjacent: `[from, to, from, to]`. */
 export type Ranges = ReadonlyArray<number>
 
 /** A node of the tree. */
@@ -34,12 +33,12 @@ export type Node =
       readonly kind: "repeat"
       readonly part: Node
       readonly min: number
-      /** Infinity: without end. */
+      /** Infinity: unbounded. */
       readonly max: number
       readonly isLazy: boolean
     }
 
-/** Fault of a text that is no pattern, or no supported one. */
+/** Fault of an invalid or unsupported pattern. */
 export class PatternFault extends Error {}
 
 /** Throws a {@link PatternFault}. */

@@ -1,23 +1,20 @@
 /**
- * Regular expressions, as the database's engine reads them, run in linear time (`machine.ts`).
+ * Regular expressions with the syntax of the database's engine, run in linear time (`machine.ts`).
  */
 import { keeping } from "../keeping.ts"
 import { Program } from "./machine.ts"
 import { parsePattern } from "./parsePattern.ts"
 import { PatternFault } from "./pattern.ts"
 
-/**
- * Instructions of the largest program that is run: `(a{1000}){1000}` would take a while for each character, and
- * megabytes.
- */
+/** Most instructions of a program: `(a{1000}){1000}` would take long for each character, and megabytes. */
 const maxProgram = 20_000
 
-/** Where matches lie in a text, one behind the other, in its own units. */
+/** Matches in a text, in order, as positions in UTF-16 units. */
 type Spans = Generator<readonly [from: number, to: number], void>
 
 export class Pattern {
   private readonly program: Program
-  /** Instructions of work for one character of a text. */
+  /** Work per character of a text, in instructions. */
   readonly work: number
 
   /** Throws `PatternFault`. */
@@ -31,7 +28,7 @@ export class Pattern {
     return this.program.find(text, 0) !== undefined
   }
 
-  /** Nothing matches the empty text where a match has just ended. */
+  /** All matches. An empty match directly after another match does not count. */
   *spans(text: string): Spans {
     let ended = -1
     for (let begin = 0; begin <= text.length; ) {
@@ -48,7 +45,7 @@ export class Pattern {
 
 const maxPatterns = 500
 
-/** The pattern, or why the text is none. */
+/** The compiled pattern, or why the text is invalid; cached. */
 const known = keeping((source: string): Pattern | string => {
   try {
     return new Pattern(source)
@@ -58,7 +55,7 @@ const known = keeping((source: string): Pattern | string => {
   }
 }, maxPatterns)
 
-/** The compiled pattern, undefined when it is no valid one, or not supported. */
+/** The compiled pattern; undefined if it is invalid or unsupported. */
 export const compile = (source: string): Pattern | undefined => {
   const found = known(source)
   return typeof found === "string" ? undefined : found
@@ -70,7 +67,7 @@ export const faultOf = (source: string): string | undefined => {
   return typeof found === "string" ? found : undefined
 }
 
-/** Instructions of work for one character of a text; 0 for an invalid pattern. */
+/** Work per character of a text, in instructions; 0 for an invalid pattern. */
 export const workOf = (source: string): number => compile(source)?.work ?? 0
 
 /** True when the pattern matches anywhere in the text; false for an invalid pattern. */

@@ -1,8 +1,8 @@
 /**
- * What a query reads, found by walking its tree once.
+ * Facts about a query, found in one walk of its tree: tables, parameters, functions.
  *
- * Why so: the engine routes changes by table, decides from this whether rows can be maintained one by one, and refuses
- * calls that answer otherwise each time.
+ * Why so: the engine routes changes by table, decides by these facts whether rows can be maintained one by one, and
+ * refuses calls whose result changes by itself.
  */
 import { Either } from "effect"
 import { compile, isConstant, run } from "../evaluate/evaluate.ts"
@@ -18,7 +18,7 @@ interface Facts {
   /** Tables named as sources of the query itself. */
   readonly mainTables: ReadonlyArray<string>
   /**
-   * Tables named anywhere else: subqueries, graph steps, record constants. A link may lead to others still, see
+   * Tables named anywhere else: subqueries, graph steps, record constants. Links may lead to further tables, see
    * `reaches`.
    */
   readonly referencedTables: ReadonlyArray<string>
@@ -28,9 +28,9 @@ interface Facts {
   readonly reaches: boolean
   readonly graph: boolean
   readonly subqueries: boolean
-  /** A source is a parameter or another expression, so the tables read are known only when it runs. */
+  /** A source is a parameter or another expression, so the tables are known only when the query runs. */
   readonly computedSource: boolean
-  /** Functions whose answer changes by itself, with their places. */
+  /** Functions whose result changes by itself, with their offsets in the text. */
   readonly nonDeterministic: ReadonlyArray<{ readonly name: string; readonly at: number }>
 }
 
@@ -43,7 +43,7 @@ interface Walk {
   graph: boolean
   subqueries: boolean
   computed: boolean
-  /** The function of a database whose body is walked. */
+  /** The database-defined function whose body is being walked. */
   inside?: string | undefined
 }
 
@@ -116,7 +116,7 @@ const closure = (w: Walk, e: Extract<Expr, { kind: "closure" }>, bound: Readonly
   w.inside = outer
 }
 
-/** Each LET is bound in the steps behind it. */
+/** Each LET is bound in the steps after it. */
 const block = (w: Walk, e: Extract<Expr, { kind: "block" }>, bound: ReadonlySet<string>): void => {
   const known = new Set(bound)
   for (const s of e.steps) {
@@ -135,7 +135,7 @@ const call = (w: Walk, e: Extract<Expr, { kind: "call" }>, bound: ReadonlySet<st
 
 const idiom = (w: Walk, i: Idiom, bound: ReadonlySet<string>): void => {
   if (i.start !== undefined) expr(w, i.start, bound)
-  // A second part may follow a link; whether it does depends on the data.
+  // A second part may follow a link, depending on the data.
   if (i.parts.length > 1 || (i.start !== undefined && i.parts.length > 0)) w.reaches = true
   for (const p of i.parts) part(w, p, bound)
 }
@@ -169,7 +169,7 @@ const part = (w: Walk, p: Part, bound: ReadonlySet<string>): void => {
   }
 }
 
-/** Everything of a SELECT but its sources. */
+/** Walks a SELECT without its sources. */
 const clauses = (w: Walk, s: Select, bound: ReadonlySet<string>): void => {
   for (const f of s.fields) if (f.kind === "expr") expr(w, f.expr, bound)
   all(w, [s.where, s.limit, s.start], bound)
@@ -209,7 +209,7 @@ const source = (w: Walk, e: Expr): void => {
   }
 }
 
-/** The tables a source value stands for; `undefined` when it stands for none. */
+/** The tables of a source value; `undefined` if it is no source. */
 const tablesOf = (v: Value): ReadonlyArray<string> | undefined => {
   if (v instanceof Table) return [v.name]
   if (v instanceof RecordRange) return [v.table]
@@ -239,7 +239,7 @@ const resolved = (w: Walk, e: Expr, params: { readonly [name: string]: Value }):
 
 const nowhere: Source = { record: () => undefined, rows: () => [], edges: () => [] }
 
-/** Walks a query. With `params`, sources that depend on them only are resolved to their tables. Cost: its size. */
+/** Walks a query. `params` resolve the sources that depend only on them to tables. Cost: the size of the query. */
 export const analyze = (select: Select, params?: { readonly [name: string]: Value }): Facts => {
   const w: Walk = {
     main: new Set(),

@@ -112,7 +112,7 @@ export type Expr =
       readonly op: BinaryOp
       readonly left: Expr
       readonly right: Expr
-      /** Written `==`: means the same, but matches no text with a pattern, and unnamed results are called so. */
+      /** Written `==`: equal without matching text with a pattern; also used in names of unnamed results. */
       readonly double?: true
     }
   | {
@@ -125,7 +125,7 @@ export type Expr =
     }
   | { readonly kind: "cast"; readonly at: number; readonly type: string; readonly operand: Expr }
   | { readonly kind: "call"; readonly at: number; readonly name: string; readonly args: ReadonlyArray<Expr> }
-  /** `types` has what each parameter must coerce to; `result` what the body must. */
+  /** `types`: what each parameter is coerced to; `result`: what the body is coerced to. */
   | {
       readonly kind: "closure"
       readonly at: number
@@ -133,7 +133,7 @@ export type Expr =
       readonly types: ReadonlyArray<string | undefined>
       readonly result: string | undefined
       readonly body: Expr
-      /** The function of a database (`fn::net`) that this is the definition of. */
+      /** The database-defined function (`fn::net`) that this closure is the definition of. */
       readonly defined?: string
     }
   /** `$f(1)`: calls a closure. */
@@ -184,10 +184,10 @@ export type Part =
   | { readonly kind: "method"; readonly name: string; readonly args: ReadonlyArray<Expr> }
   | { readonly kind: "destructure"; readonly entries: ReadonlyArray<Destructured> }
   /**
-   * `->edge`, `<-(a, b WHERE c LIMIT 1)`, `->(SELECT ... FROM e ...)`; no tables is `?`, any. `ranges` has the edge ids
-   * a table is limited to (`likes:1..9`), `fields` what stands behind FIELD, which changes nothing here. With `query`,
-   * filter, order and limit stand in it.
-   * `alias` names the column. */
+   * `->edge`, `<-(a, b WHERE c LIMIT 1)`, `->(SELECT ... FROM e ...)`; no tables is `?`, any. `ranges`: the edge ids a
+   * table is limited to (`likes:1..9`); `fields`: the names after FIELD, which have no effect here; `query`: the step's
+   * own filter, order and limit; `alias`: name of the column.
+   */
   | {
       readonly kind: "graph"
       readonly at: number
@@ -212,13 +212,13 @@ export type Part =
       readonly target: Expr | undefined
       readonly body: ReadonlyArray<Part>
     }
-  /** `@` inside a recursion: the place where it goes on. */
+  /** `@` inside a recursion: the place where the tree continues. */
   | { readonly kind: "repeat"; readonly at: number }
 
 export interface Destructured {
   readonly name: string
   /** Written `name: expr` (its own path) rather than `name`, `name.*` or `name.{..}`. */
   readonly aliased: boolean
-  /** Path below the current value; `name` itself when the entry is just a name. */
+  /** Path below the current value; just `name` if the entry is only a name. */
   readonly expr: Expr
 }

@@ -1,13 +1,13 @@
 /**
- * Functions and parameters that a database defines, as a query may use them (D58).
+ * Functions and parameters that a database defines, for use in queries (D58).
  *
- * A function is inlined where it is called: its body sees what the caller's sees, parameters and record, as in the
- * database. What a query has used is written down, so that it can be told when that is defined otherwise.
+ * A function is inlined at its call: its body sees the caller's parameters and record, as in the database. The used
+ * definitions are noted, to notice when they change.
  */
 import type { Expr } from "./ast.ts"
 
 export interface FunctionDefinition {
-  /** Without `fn::`; letter case counts. */
+  /** Name without `fn::`; letter case counts. */
   readonly name: string
   /** Names without `$`, with their types. */
   readonly args: ReadonlyArray<readonly [name: string, type: string]>
@@ -19,7 +19,7 @@ export interface FunctionDefinition {
 
 export interface ParamDefinition {
   readonly name: string
-  /** The value as the database writes it. */
+  /** The value as the database prints it. */
   readonly value: string
   /** Whether all users may read it. */
   readonly open: boolean
@@ -30,20 +30,17 @@ export interface Definitions {
   readonly params: ReadonlyMap<string, ParamDefinition>
 }
 
-/** While a query is read: what it may use, and what it has used. */
+/** State of inlining while a query is parsed: definitions it may use, and those it has used. */
 export interface Inlining {
   readonly definitions: Definitions
   readonly used: Set<FunctionDefinition>
-  /** Calls that the reader is inside of, the outermost first. */
+  /** Calls being inlined, the outermost first. */
   within: ReadonlyArray<string>
-  /** Characters of bodies so far. */
+  /** Characters of all bodies so far. */
   length: number
 }
 
-/**
- * A copy of a syntax tree with all its positions moved to `at`: the body of a function that is inlined stands where it
- * is called.
- */
+/** A copy of a syntax tree with all offsets set to `at`: faults in an inlined body are reported at its call. */
 export const repositioned = (node: Expr, at: number): Expr => {
   const move = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(move)

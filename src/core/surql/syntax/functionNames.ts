@@ -1,18 +1,18 @@
 /**
  * Known function and constant names, and the closest ones to a wrong name.
  *
- * Why so: a typo in a query should be answered with the name that was meant.
+ * Why so: the error for a typo should suggest the name that was meant.
  */
 import { levenshtein } from "../../levenshtein.ts"
 import { functions } from "../evaluate/functions.ts"
 
-/** Reached as a method only. */
+/** Available only as a method. */
 const methodOnly = "value::chain"
 
 export const isFunctionName = (name: string): boolean =>
   functions.has(name) && functions.get(name)?.constant === undefined && name !== methodOnly
 
-/** Functions the database has and this evaluator knowingly has not, by reason. A name may end in `*`. */
+/** Functions that the database has and this evaluator deliberately lacks, by reason. A name may end in `*`. */
 export const refusals: ReadonlyArray<{ readonly reason: string; readonly names: ReadonlyArray<string> }> = [
   { reason: "it reaches out of the database", names: ["http::*"] },
   { reason: "it needs a full-text or vector index", names: ["search::*", "vector::distance::knn"] },
@@ -43,7 +43,7 @@ export const isConstantName = (name: string): boolean => functions.get(name)?.co
 export const closest = (name: string): ReadonlyArray<string> => {
   if (name.length > 60) return []
   const far = Math.max(2, name.length / 3)
-  // The distance is at least the difference in length, which costs nothing to know.
+  // The distance is at least the difference in length, which is cheap.
   const near = [...functions.keys()].filter((known) => Math.abs(known.length - name.length) <= far)
   return near
     .map((known) => [levenshtein(name, known), known] as const)

@@ -1,11 +1,11 @@
 /**
- * Which tables a view can ever read (D61): those that its query and its parameters name, and whether it goes on from
+ * The tables that a view can ever read (D61): those named by its query and parameters, and whether it continues from
  * there through links.
  *
- * Why so: an SSP holds these and no others, so what is left out here would be missing from a result. Whatever the tree
- * does not say for certain counts as more: a path behind a field may follow a link (`follows`), an id that is made
- * while the query runs, or a graph step over any edges, may be of any table (`all`). The walk is over every property
- * of every node, so that a kind of expression that comes later is not forgotten. Cost: the size of the query.
+ * Why so: an SSP holds only these tables, so a table missing here would be missing from a result. In doubt more tables
+ * count: a path after a field may follow a link (`follows`); an id made while the query runs, or a graph step over any
+ * edges, may be of any table (`all`). The walk visits every property of every node, so that a new kind of expression
+ * cannot be forgotten. Cost: the size of the query.
  */
 import { functions } from "../evaluate/functions.ts"
 import { recordOf } from "../evaluate/paths.ts"
@@ -26,8 +26,8 @@ export const nothing: Interest = { tables: new Set(), follows: false, all: false
 const noneKnown = (): boolean => false
 
 /**
- * Tells of each table that a value names, its records' links at any depth. Text whose beginning `isKnown` is not read:
- * what it would tell is known.
+ * Calls `found` for each table that a value names or its records link to, at any depth. Skips texts whose beginning
+ * `isKnown`, since their table was reported already.
  */
 const eachTable = (
   value: Value,
@@ -35,7 +35,7 @@ const eachTable = (
   isKnown: (table: string) => boolean = noneKnown
 ): void => {
   if (typeof value === "string") {
-    // Text of that form is followed as a link is (D1).
+    // Text in the form of an id is followed like a link (D1).
     const colon = value.indexOf(":")
     const id = colon < 0 || isKnown(value.slice(0, colon)) ? undefined : recordOf(value)
     return id === undefined ? undefined : tell(id.table)
@@ -50,7 +50,7 @@ const eachTable = (
   } else if (isObj(value)) for (const name in value) eachTable(value[name], tell, isKnown)
 }
 
-/** Tells of each table that a record links to. */
+/** Calls `found` for each table that a record links to. */
 export const eachLink = (
   doc: Obj,
   tell: (table: string) => void,
@@ -64,23 +64,23 @@ interface Walk {
   readonly tables: Set<string>
   follows: boolean
   all: boolean
-  /** Whether the expression makes text, which may have the form of a link. */
+  /** The expression makes text, which may have the form of a link. */
   writes: boolean
 }
 
 const own: ReadonlySet<string> = new Set([...rowParams, "parent"])
-/** Functions whose text may have the form of a link that no record and no query shows. */
+/** Functions whose text may have the form of a link that appears in no record and no query. */
 const writers = /^(?:string::|array::join$|type::string|value::|encoding::|crypto::|rand::|meta::id$|record::id$)/
-/** Functions that make an id or a table of text. */
+/** Functions that make an id or a table from text. */
 const makers: ReadonlySet<string> = new Set(["type::record", "type::thing", "type::table"])
-/** Names of functions that read other records, as methods have them. */
+/** Names of functions that read other records, in the form of methods. */
 const readers: ReadonlySet<string> = new Set(
   [...functions.keys()]
     .filter((name) => functions.get(name)?.reads === true)
     .map((name) => name.slice(name.lastIndexOf("::") + 2))
 )
 
-/** A type that text may be turned into an id by: `record`, `option<record<a | b>>`. */
+/** A type that may turn text into an id: `record`, `option<record<a | b>>`. */
 const typed = (w: Walk, type: string): void => {
   const links = type.match(/\brecord\b(?:\s*<([^>]*)>)?/g) ?? []
   for (const link of links) {
@@ -95,12 +95,12 @@ const made = (w: Walk, name: string, args: ReadonlyArray<Expr>): void => {
   const given = first?.kind === "literal" ? first.value : first?.kind === "param" ? w.params[first.name] : undefined
   const text = typeof given === "string" ? given : undefined
   if (given instanceof RecordId || given instanceof Table) return
-  // `type::record("user:1")` names the record, with a table before it the key alone.
+  // `type::record("user:1")` names the record; with two arguments the first is the table.
   if (text === undefined || (name !== "type::table" && args.length === 1 && !text.includes(":"))) w.all = true
   else w.tables.add((args.length === 1 && name !== "type::table" ? text.slice(0, text.indexOf(":")) : text).trim())
 }
 
-/** Where a path goes on behind a value that may be a link. */
+/** A path that continues after a value that may be a link. */
 const path = (w: Walk, { parts, start }: Idiom): void => {
   let isDoc = start === undefined || (start.kind === "param" && own.has(start.name))
   for (const part of parts) {
@@ -119,7 +119,7 @@ const path = (w: Walk, { parts, start }: Idiom): void => {
         isDoc = false
         break
       case "graph":
-        // The value is made of records of the tables that it names.
+        // The value consists of records of the named tables.
         isDoc = true
         break
       case "recurse":
@@ -180,7 +180,7 @@ const known = (w: Walk, node: { readonly kind: string }): void => {
   }
 }
 
-/** A source that is known only when it runs may be ids that records have. */
+/** A source known only at run time may be any ids in records. */
 const isComputed = (source: Expr): boolean =>
   source.kind === "array"
     ? source.items.some(isComputed)
@@ -194,13 +194,13 @@ const walk = (w: Walk, value: unknown): void => {
   if (typeof value !== "object" || value === null) return
   if (isNode(value)) {
     known(w, value)
-    // Values of the language are no nodes.
+    // Values of the language are no syntax nodes.
     if (value.kind === "literal") return
   }
   for (const part of Object.values(value)) walk(w, part)
 }
 
-/** The interest of a query with its parameters, those that a database defines among them. */
+/** The interest of a query with its parameters, database-defined ones included. */
 export const interestOf = (select: Select, params: { readonly [name: string]: Value }): Interest => {
   const w: Walk = { params, tables: new Set(), follows: false, all: false, writes: false }
   walk(w, select)

@@ -14,7 +14,7 @@ const path = (at: number, names: ReadonlyArray<string>): Idiom => ({
   parts: names.map((name) => ({ kind: "field", name }))
 })
 
-/** Names of the parts of a path that show. */
+/** Names of the visible parts of a path. */
 const shown = (parts: ReadonlyArray<Part>): Array<string> => {
   const names: Array<string> = []
   for (const part of parts) {
@@ -24,10 +24,10 @@ const shown = (parts: ReadonlyArray<Part>): Array<string> => {
   return names
 }
 
-/** The path an alias names: indexes and such do not show. */
+/** The path of an alias, without indexes and the like. */
 export const aliasNames = (idiom: Idiom): Array<string> => shown(idiom.parts)
 
-/** The database reads the text that names a result as a path, where it is not plainly none. */
+/** The database parses the text that names a result as a path, unless it obviously is none. */
 const asPath = (text: string): ReadonlyArray<string> => (/[([{ ]/.test(text) ? [text] : text.split("."))
 
 /** The path of an unnamed expression. */
@@ -49,7 +49,7 @@ export const nameOf = (expr: Expr): Idiom => {
       const alias = expr.parts.find((p) => p.kind === "graph" && p.alias !== undefined)
       if (alias?.kind === "graph" && alias.alias !== undefined) return alias.alias
       const names = shown(expr.parts)
-      // In front of graph steps only a path of this row shows.
+      // Before graph steps only a path of this row is shown.
       if (expr.start === undefined || expr.parts.some((p) => p.kind === "graph")) return path(expr.at, names)
       if (expr.start.kind === "param" && expr.start.name === "@")
         return path(expr.at, names.length === 0 ? [""] : names)

@@ -1,8 +1,8 @@
 /**
  * The public parser: query text to statements, or one error with its place.
  *
- * Why so: nothing above this file throws or catches; the private fault of the descent becomes a value here. Text is
- * bounded before it is read.
+ * Why so: no caller needs to catch: the parser's private exception becomes a value here. The length of the text is
+ * checked first.
  */
 import { Either } from "effect"
 import type { Select, Statement } from "./ast.ts"
@@ -57,7 +57,7 @@ const attempt = <A>(text: string, body: (p: Parser) => A, inlining?: Inlining): 
 
 const atEnd = (p: Parser): boolean => p.token.kind === "end"
 
-/** A RETURN inside ends the statement; in a place where nothing can end it is refused. */
+/** A RETURN inside ends the statement; where no statement can be ended it is refused. */
 const statement = (p: Parser): Statement => {
   const { at } = p.token
   const out = isWord(p, "RETURN") ? returned(p, () => caught(p, () => inherited(p))) : other(p)
@@ -95,7 +95,7 @@ export const parseStatements = (text: string): Either.Either<ReadonlyArray<State
   })
 
 /**
- * Exactly one SELECT, with or without a final `;`. `inlining` has the functions of a database that it may call. Error:
+ * Exactly one SELECT, with or without a final `;`. `inlining`: the database-defined functions that it may call. Left:
  * {@link ParseError}.
  */
 export const parseSelect = (text: string, inlining?: Inlining): Either.Either<Select, ParseError> =>

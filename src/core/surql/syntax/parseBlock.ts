@@ -1,8 +1,8 @@
 /**
  * Blocks: `{ LET $a = 1; IF $a { RETURN 2 }; $a + 1 }`.
  *
- * Why so: a block of one expression is that expression, so that the usual `IF c { a }` costs nothing. What loops,
- * throws or writes is refused where it stands.
+ * Why so: a block of one expression is that expression, so that the usual `IF c { a }` costs nothing. Loops, THROW and
+ * writes are refused at their place.
  */
 import type { Expr, Step } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
@@ -10,7 +10,7 @@ import type { Parser } from "./parser.ts"
 import { advance, eatOp, expected, expectOp, fail, isOp, isWord, nested, peek } from "./parser.ts"
 import { union } from "./parseType.ts"
 
-/** Parameters the database sets itself. */
+/** Parameters that the database sets itself. */
 const reserved: ReadonlySet<string> = new Set([
   "access",
   "after",
@@ -27,7 +27,7 @@ const reserved: ReadonlySet<string> = new Set([
   "value"
 ])
 
-/** What a block may hold in the database and not here: it loops, or fails on purpose. */
+/** Statements of blocks that the database has and this parser refuses: they loop, or fail on purpose. */
 const refused: ReadonlySet<string> = new Set(["FOR", "THROW", "BREAK", "CONTINUE"])
 
 const step = (p: Parser): Step => {
@@ -46,7 +46,7 @@ const step = (p: Parser): Step => {
   return { name: name.text, type, value: inherited(p) }
 }
 
-/** The steps behind those already read, up to the `}`, which is taken. */
+/** The remaining steps up to the `}`, which is consumed. */
 export const blockOf = (p: Parser, at: number, first: ReadonlyArray<Step>): Expr =>
   nested(p, () => {
     const steps = [...first]
@@ -60,7 +60,7 @@ export const blockOf = (p: Parser, at: number, first: ReadonlyArray<Step>): Expr
     return steps.length === 1 && only!.name === undefined ? only!.value : { kind: "block", at, steps, catches: false }
   })
 
-/** `{ steps }` where no object can stand. */
+/** `{ steps }`, at a place where no object is possible. */
 export const block = (p: Parser): Expr => {
   const at = expectOp(p, "{").at
   return blockOf(p, at, [])

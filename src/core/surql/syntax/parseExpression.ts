@@ -87,10 +87,10 @@ const words: { readonly [word: string]: Infix } = {
 /** An expression in which bare names are fields of the document. */
 export const expression = (p: Parser): Expr => withNames(p, "field", () => inherited(p))
 
-/** An expression in which bare names are what they are where it stands. */
+/** An expression in which bare names mean the same as in the outer one. */
 export const inherited = (p: Parser): Expr => nested(p, () => climb(p, power.base))
 
-/** Operators in a row on one level: a tree of them is as deep as it is long. */
+/** Most operators in a row on one level: their tree is as deep as the row is long. */
 const maxChain = 1000
 
 const infix = (p: Parser): Infix | undefined => {
@@ -104,7 +104,7 @@ const infix = (p: Parser): Infix | undefined => {
   return Object.hasOwn(words, word) ? words[word] : undefined
 }
 
-/** `..`, `..=`, `>..` or `>..=` directly behind the left end: its length, and which ends are included. */
+/** `..`, `..=`, `>..` or `>..=` directly after the left end: its length, and which ends are included. */
 const rangeOp = (
   p: Parser
 ): { readonly end: number; readonly fromInclusive: boolean; readonly toInclusive: boolean } | undefined => {
@@ -117,7 +117,7 @@ const rangeOp = (
 }
 
 const climb = (p: Parser, min: number): Expr => {
-  // A range without parentheses stands to the left.
+  // The left operand is a range without parentheses.
   let ranged = isOp(p, "..") || isOp(p, "..=")
   let left = prefix(p)
   let covered = true
@@ -149,7 +149,7 @@ const climb = (p: Parser, min: number): Expr => {
 
 const symbolsPower = (op: BinaryOp): number => (words[op] ?? symbols[op] ?? words["IN"]!)[1]
 
-/** Takes the operator's tokens. */
+/** Consumes the operator's tokens. */
 const operator = (p: Parser, op: Infix): Infix => {
   const word = p.token.kind === "ident" ? p.token.text.toUpperCase() : ""
   advance(p)
@@ -217,7 +217,7 @@ const signedNumber = (p: Parser, sign: "-" | "+"): Expr => {
   return idiomRest(p, { kind: "literal", at, value: number.value, text: number.text.replace(/^\+/, "") })
 }
 
-/** A list of expressions up to `close`, which is taken. */
+/** A list of expressions up to `close`, which is consumed. */
 export const list = (p: Parser, close: string): Array<Expr> => {
   const items: Array<Expr> = []
   while (!eatOp(p, close)) {

@@ -1,7 +1,7 @@
 /**
- * Calls of functions that a database defines: `fn::net(price)`, read as a call of a closure that is the definition.
+ * Calls of database-defined functions: `fn::net(price)` is parsed as a call of a closure that is the definition.
  *
- * What cannot be inlined is refused where it is called, by the function's name and the reason in its body.
+ * A function that cannot be inlined is refused at its call, with its name and the reason in its body.
  */
 import type { Expr } from "./ast.ts"
 import { type FunctionDefinition, type Inlining, repositioned } from "./definitions.ts"
@@ -9,17 +9,17 @@ import { block } from "./parseBlock.ts"
 import { caught, expected, Fault, fail, open, type Parser, withNames } from "./parser.ts"
 import { union } from "./parseType.ts"
 
-/** Characters of all bodies that one query may take in. */
+/** Most characters of all bodies that one query may inline. */
 const maxInlined = 65_536
 
-/** Reads a piece of a definition, whole. */
+/** Parses a whole piece of a definition. */
 const piece = <A>(text: string, { depth, inlining }: Parser, read: (p: Parser) => A): A => {
   const p: Parser = { ...open(text), depth, inlining }
   const out = read(p)
   return p.token.kind === "end" ? out : expected(p, "the end of the definition")
 }
 
-/** Fewest arguments: those behind the last that must be there may be left out, and are NONE. */
+/** Fewest arguments: optional ones at the end may be omitted, and are NONE. */
 const required = (args: FunctionDefinition["args"]): number =>
   1 + args.findLastIndex(([, type]) => type !== "any" && !/^none \||^option</.test(type))
 
@@ -38,7 +38,7 @@ const closureOf = (p: Parser, definition: FunctionDefinition, at: number): Extra
   defined: `fn::${definition.name}`
 })
 
-/** The call of `fn::<name>` with these arguments, which stands at `at`. */
+/** The call of `fn::<name>` with these arguments, at offset `at`. */
 export const inlined = (p: Parser, name: string, args: ReadonlyArray<Expr>, at: number): Expr => {
   const { inlining } = p
   if (inlining === undefined) return fail("functions defined in a database are not supported", at)
@@ -58,7 +58,7 @@ export const inlined = (p: Parser, name: string, args: ReadonlyArray<Expr>, at: 
   return { kind: "invoke", at, fn: repositioned(during(p, inlining, definition, at), at), args }
 }
 
-/** A fault in a body is told where the function is called. */
+/** Reports a fault in a body at the call of the function. */
 const during = (p: Parser, inlining: Inlining, definition: FunctionDefinition, at: number): Expr => {
   const { within } = inlining
   const full = `fn::${definition.name}`

@@ -41,7 +41,7 @@ const continues = (p: Parser): boolean => {
   )
 }
 
-/** The path behind a value, if there is one. */
+/** The path after a value, if there is one. */
 export const idiomRest = (p: Parser, start: Expr): Expr => {
   if (!continues(p)) return start
   const parts: Array<Part> = []
@@ -57,7 +57,7 @@ export const idiomRest = (p: Parser, start: Expr): Expr => {
 
 const maxParts = 128
 
-/** The next part of a path that is not too long to evaluate. */
+/** The next part of a path; refuses a path that is too long to evaluate. */
 const bounded = (p: Parser, parts: ReadonlyArray<Part>): Part =>
   parts.length >= maxParts ? fail(`a path of more than ${maxParts} parts`, p.token.at) : part(p)
 
@@ -109,7 +109,7 @@ const curly = (p: Parser): Part => {
   return nested(p, () => ({ kind: "destructure", entries: destructured(p) }))
 }
 
-/** Entries up to the `}`, which is taken. */
+/** Entries up to the `}`, which is consumed. */
 const destructured = (p: Parser): Array<Destructured> => {
   const entries: Array<Destructured> = []
   while (!eatOp(p, "}")) {
@@ -210,7 +210,7 @@ const closeLookup = (p: Parser): Idiom | undefined => {
   return alias
 }
 
-/** Tables of a step by name, the ids each is limited to, and its FIELD. Nothing for `?`. */
+/** Tables of a step by name, with their id ranges and FIELDs. Empty for `?`. */
 const subjects = (tables: ReadonlyArray<Expr>, fields: ReadonlyArray<string | undefined> = []) => {
   const named = tables.filter((t) => t.kind !== "table" || t.name !== "")
   return {
@@ -236,7 +236,7 @@ const edgeTable = (p: Parser): Expr => {
     : { kind: "table", at: token.at, name: table }
 }
 
-/** `?` (a table without a name) or the tables of a step, each with its FIELD put into `fields`. */
+/** `?` (a table without a name) or the tables of a step; their FIELDs are added to `fields`. */
 const edgeTables = (p: Parser, fields: Array<string | undefined>): Array<Expr> => {
   const at = p.token.at
   if (eatOp(p, "?")) return [{ kind: "table", at, name: "" }]

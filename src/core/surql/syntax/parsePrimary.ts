@@ -1,7 +1,7 @@
 /**
- * What an expression starts with: literals, params, names, calls, record ids, brackets, subqueries, closures, IF.
+ * The beginnings of expressions: literals, params, names, calls, record ids, brackets, subqueries, closures, IF.
  *
- * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that nothing evaluates them
+ * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that they are not evaluated
  * again.
  */
 
@@ -59,7 +59,7 @@ const starters: ReadonlySet<string> = new Set([
   "@"
 ])
 
-/** True when the current token can start an expression (used behind `..`). */
+/** Whether the current token can start an expression (used after `..`). */
 export const startsPrimary = (p: Parser): boolean => {
   const t = p.token
   return t.kind === "op" ? starters.has(t.text) : t.kind !== "end" && t.kind !== "bad"
@@ -145,7 +145,7 @@ const symbol = (p: Parser): Expr => {
 
 const constants: { readonly [word: string]: Value } = { NONE: undefined, NULL: null, TRUE: true, FALSE: false }
 
-/** Statements that are known as such when a word follows. */
+/** Words that begin a statement if another word follows. */
 const statements: ReadonlySet<string> = new Set([
   "ALTER",
   "CREATE",
@@ -197,7 +197,7 @@ const word = (p: Parser): Expr => {
   return startingWithName(p)
 }
 
-/** Words that can follow a field that happens to be called like a statement. */
+/** Words that can follow a field whose name is a statement's word. */
 const isClause = (text: string): boolean =>
   /^(from|as|and|or|is|in|not|where|order|limit|start|group|split|fetch|asc|desc|contains\w*|inside|collate|numeric|then|else|end|omit|timeout|version)$/i.test(
     text
@@ -214,7 +214,7 @@ export const returned = (p: Parser, read: () => Expr): Return => {
   return { kind: "return", at, value, fetch }
 }
 
-/** What starts with a name: a call, a constant of a module, a record id, a field or a table. */
+/** An expression that starts with a name: a call, a constant of a module, a record id, a field or a table. */
 const startingWithName = (p: Parser): Expr => {
   const t = advance(p)
   if (isOp(p, "::") || (isOp(p, "(") && t.kind === "ident" && p.token.at === t.end)) return call(p, t)
@@ -272,7 +272,7 @@ const unknown = (what: string, path: string): string => {
   )
 }
 
-/** A record id or record range; the table has been taken, the current token is the colon. */
+/** A record id or record range; the table is consumed, the current token is the colon. */
 const recordId = (p: Parser, table: Lex.Token): Expr => {
   const begin = p.token.end
   if (p.text.startsWith("..", begin)) return recordRange(p, table, undefined, begin)
@@ -291,7 +291,7 @@ const recordId = (p: Parser, table: Lex.Token): Expr => {
   return literal(table.at, id, id.text)
 }
 
-/** The ids of an edge table behind its name (`likes:1..9`): always a range; the current token is the colon. */
+/** The ids of an edge table after its name (`likes:1..9`): always a range; the current token is the colon. */
 export const edgeRange = (p: Parser, table: Lex.Token): Expr => {
   const begin = p.token.end
   if (p.text.startsWith("..", begin)) return recordRange(p, table, undefined, begin)
@@ -389,7 +389,7 @@ const isLiteral = (e: Expr): boolean => e.kind === "literal" && !(e.value instan
 const startsLet = (first: Lex.Token, second: Lex.Token): boolean =>
   first.kind === "ident" && first.text.toUpperCase() === "LET" && second.kind === "param"
 
-/** A key of an object that is no name: quoted, or a number as it is written. */
+/** A key of an object other than a name: quoted, or a number as written. */
 const isKey = (t: Lex.Token): boolean =>
   t.kind === "string" || t.kind === "quoted" || (t.kind === "value" && isNumber(t.value))
 
@@ -409,7 +409,7 @@ const braces = (p: Parser): Expr => {
   }
   const head = nested(p, () => inherited(p))
   if (eatOp(p, ",")) return { kind: "set", at, items: [head, ...nested(p, () => list(p, "}"))] }
-  // `{ $a = 1 }` was once LET; the database refuses it, and takes `{ $a = 1, 2 }` for a set.
+  // `{ $a = 1 }` was once a LET: the database refuses it, and parses `{ $a = 1, 2 }` as a set.
   if (first.kind === "param" && second.kind === "op" && second.text === "=")
     fail("a parameter is set with LET", first.at)
   return blockOf(p, at, [{ name: undefined, type: undefined, value: head }])
@@ -438,7 +438,7 @@ const object = (p: Parser): Expr =>
 const point = /^\(\s*[+-]?[\d_]+(\.[\d_]+)?([eE][+-]?\d+)?f?\s*,/
 const points = new RegExp(point.source.slice(1))
 
-/** Whether a collection's geometries are written as `(1, 2)`: then it is none. */
+/** Whether geometries of a collection are written as `(1, 2)`: then it is an object. */
 const hasPoints = (entries: ReadonlyArray<readonly [string, Expr]>): boolean =>
   entries.some(([key, e]) => key === "geometries" && e.kind === "literal" && points.test(e.text))
 
@@ -448,7 +448,7 @@ const parenthesis = (p: Parser): Expr => {
   advance(p)
   const inner = nested(p, () => inherited(p))
   expectOp(p, ")")
-  // A path behind parentheses starts anew: `(a.b).c` is not `a.b.c` where arrays are mapped.
+  // A path after parentheses is a new one: `(a.b).c` differs from `a.b.c` if arrays are mapped.
   if (
     inner.kind === "idiom" &&
     (isOp(p, ".") || isOp(p, "[") || isOp(p, "...") || isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->"))

@@ -1,8 +1,8 @@
 /**
  * SELECT and its clauses, in the order the database takes them.
  *
- * Why so: a clause that is not understood is refused where it stands; none is skipped, because a view that ignores part
- * of its query shows wrong data without a sign.
+ * Why so: an unknown clause is refused at its place and never skipped, because a view that ignores part of its query
+ * shows wrong data without a sign.
  */
 import type { Expr, Field, Idiom, OrderTerm, Select } from "./ast.ts"
 import { nameOf } from "./names.ts"
@@ -28,7 +28,7 @@ import { print } from "./print.ts"
 /** A whole SELECT; the current token is the word. */
 export const select = (p: Parser): Select => selectTail(p, sources)
 
-/** SELECT with its own reader of what stands behind FROM (graph steps take edge tables only). */
+/** SELECT with its own parser of the sources after FROM (graph steps take edge tables only). */
 export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): Select =>
   nested(p, () =>
     withNames(p, "field", () => {
@@ -97,7 +97,7 @@ const idioms = (p: Parser, read: (p: Parser) => Idiom): Array<Idiom> => {
   return out
 }
 
-/** The path that a text is. */
+/** The path that a text contains. */
 const pathOf = (text: unknown, at: number): Idiom => {
   const inner = open(typeof text === "string" ? text : fail("behind OMIT a function names its fields as text", at))
   const idiom = plainIdiom(inner)
@@ -107,7 +107,7 @@ const pathOf = (text: unknown, at: number): Idiom => {
 const constantOf = (e: Expr | undefined): unknown =>
   e?.kind === "array" ? e.items.map(constantOf) : e?.kind === "literal" ? e.value : undefined
 
-/** `type::field('a')` and `type::fields(['a', 'b.c'])` behind OMIT. */
+/** `type::field('a')` and `type::fields(['a', 'b.c'])` after OMIT. */
 const namedFields = (p: Parser): ReadonlyArray<Idiom> => {
   const call = expression(p)
   if (call.kind === "call" && call.args.length === 1) {
@@ -148,7 +148,7 @@ const indexHint = (p: Parser): void => {
   while (eatOp(p, ","))
 }
 
-/** WHERE, if it stands here. */
+/** WHERE, if it comes next. */
 export const condition = (p: Parser): Expr | undefined =>
   eatWord(p, "WHERE") ? caught(p, () => expression(p)) : undefined
 
@@ -159,7 +159,7 @@ const groups = (p: Parser): Array<Idiom> | undefined => {
   return idioms(p, basicIdiom)
 }
 
-/** Terms that rows are ordered by: each pair of rows may be compared by all of them. */
+/** Most terms of ORDER BY: two rows may be compared by all of them. */
 const maxTerms = 100
 
 const orders = (p: Parser): Array<OrderTerm> => {
@@ -194,7 +194,7 @@ export const limits = (p: Parser): { readonly limit: Expr | undefined; readonly 
   return { limit, start }
 }
 
-/** Clauses that change nothing here are taken, those that would are refused. */
+/** Consumes clauses without effect here; refuses those that would have one. */
 const trailing = (p: Parser): void => {
   if (isWord(p, "VERSION")) fail("VERSION is not supported: only the current data is kept", p.token.at)
   if (eatWord(p, "TIMEOUT")) expression(p)
@@ -206,7 +206,7 @@ const trailing = (p: Parser): void => {
   }
 }
 
-/** Expressions sorted, split or grouped by must be selected, by alias or by the same text. */
+/** Expressions to sort, split or group by must be selected, by alias or with the same text. */
 const requireSelected = (list: ReadonlyArray<Field>, idioms: ReadonlyArray<Idiom>, clause: string): void => {
   if (idioms.length === 0 || list.some((f) => f.kind === "all")) return
   const known = new Set<string>()

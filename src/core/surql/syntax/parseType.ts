@@ -1,7 +1,7 @@
 /**
  * Type names in casts and closure parameters: `<array<int, 5>>`, `|$x: string|`.
  *
- * Why so: types are kept as canonical text; the few casts that exist are looked up by it.
+ * Why so: types are canonical text; casts are looked up by it.
  */
 
 import * as Lex from "../values/lex.ts"
@@ -39,14 +39,14 @@ const known: ReadonlySet<string> = new Set([
 
 const generic: ReadonlySet<string> = new Set(["array", "set", "record", "geometry", "table"])
 
-/** Takes the `<` in front of a type; `<-1>` begins with one too, where no graph step can. */
+/** Consumes the `<` before a type; `<-1>` begins with one too, where no graph step is possible. */
 const eatOpening = (p: Parser): boolean => {
   if (!isOp(p, "<-") || !/\d/.test(p.text[p.token.end] ?? "")) return eatOp(p, "<")
   resume(p, p.token.at + 1)
   return true
 }
 
-/** A type between `<` and `>`, which are taken; none where no `<` stands. */
+/** A type between `<` and `>`, both consumed; undefined without a `<`. */
 export const castType = (p: Parser): string | undefined => {
   if (!eatOpening(p)) return undefined
   const type = union(p)
@@ -54,7 +54,7 @@ export const castType = (p: Parser): string | undefined => {
   return type
 }
 
-/** Types separated by `|`, each once; `any` stands alone, and an `option` is the first. */
+/** Types separated by `|`, each once; `any` absorbs the others, and `option` comes first. */
 export const union = (p: Parser): string => {
   const first = firstOf(p)
   return first[0] === "any" ? "any" : joined([...first, ...others(p)])
@@ -62,7 +62,7 @@ export const union = (p: Parser): string => {
 
 const joined = (types: ReadonlyArray<string>): string => [...new Set(types)].join(" | ")
 
-/** What begins a type: `option<int | string>` is NONE or one of two. */
+/** The beginning of a type: `option<int | string>` is NONE or one of two types. */
 const firstOf = (p: Parser): ReadonlyArray<string> => {
   if (!isWord(p, "OPTION")) return [one(p)]
   advance(p)
@@ -78,11 +78,11 @@ const others = (p: Parser): ReadonlyArray<string> => {
   return parts
 }
 
-/** One type of several. */
+/** One alternative of a union. */
 const alternative = (p: Parser): string =>
   isWord(p, "ANY") || isWord(p, "OPTION") ? expected(p, "a type that may be one of several") : one(p)
 
-/** A type between brackets, or a constant, written as a value. */
+/** A type in brackets, or a constant as a type. */
 const literal = (p: Parser): string | undefined => {
   if (p.token.kind === "value") return render(advance(p).value)
   if (isOp(p, "-") || isOp(p, "+")) return signed(p)
@@ -116,10 +116,10 @@ const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): Readonly
     return out
   })
 
-/** One type, without `|` behind it. */
+/** One type without a union. */
 export const single = (p: Parser): string => joined(firstOf(p))
 
-/** One type that is no `option`. */
+/** One type other than `option`. */
 const one = (p: Parser): string => {
   const constant = literal(p)
   if (constant !== undefined) return constant
@@ -137,7 +137,7 @@ const one = (p: Parser): string => {
   return `${base}<${args.join(", ")}>`
 }
 
-/** The number of elements in `array<int, 5>`. */
+/** The number of elements, as in `array<int, 5>`. */
 const size = (p: Parser): string => {
   const t = advance(p)
   return t.kind === "value" && /^\d+$/.test(t.text) ? t.text : fail("expected a number of elements", t.at)

@@ -16,11 +16,11 @@ export interface Parser {
   /** The current token. */
   token: Token
   depth: number
-  /** Whether a bare name is a field of the document (else a table, in FROM). */
+  /** Whether a bare name means a field of the document or (in FROM) a table. */
   names: "field" | "table"
-  /** A RETURN was read that nothing around it catches yet. */
+  /** A RETURN was parsed that no outer block catches yet. */
   returns: boolean
-  /** Functions of a database, where there is one. */
+  /** Database-defined functions, if there are any. */
   inlining: Inlining | undefined
 }
 
@@ -49,7 +49,7 @@ export const fail = (message: string, at: number): never => {
 
 export const notYet = (what: string, at: number): never => fail(`${what} is not supported yet`, at)
 
-/** Moves to the next token and hands out the current one. */
+/** Moves to the next token; answers the current one. */
 export const advance = (p: Parser): Token => {
   const t = p.token
   if (t.kind === "bad") fail(t.text, t.at)
@@ -57,12 +57,12 @@ export const advance = (p: Parser): Token => {
   return t
 }
 
-/** Goes on reading at `at` (after a piece that was read by its own rules). */
+/** Continues at `at` (after a piece with rules of its own). */
 export const resume = (p: Parser, at: number): void => {
   p.token = Lex.next(p.text, at)
 }
 
-/** The token behind the current one. */
+/** The token after the current one. */
 export const peek = (p: Parser): Token => Lex.next(p.text, p.token.end)
 
 export const isOp = (p: Parser, op: string): boolean => p.token.kind === "op" && p.token.text === op
@@ -98,7 +98,7 @@ export const expectOp = (p: Parser, op: string): Token => (isOp(p, op) ? advance
 
 export const expectWord = (p: Parser, word: string): Token => (isWord(p, word) ? advance(p) : expected(p, word))
 
-/** Words that are numbers wherever they stand. */
+/** Words that are always numbers. */
 const numbers: ReadonlySet<string> = new Set(["NaN", "Infinity"])
 
 /** True for a bare word that can be a name. */
@@ -108,7 +108,7 @@ export const isName = (t: Token): boolean => t.kind === "ident" && !numbers.has(
 export const name = (p: Parser, what = "a name"): string =>
   isName(p.token) || p.token.kind === "quoted" ? advance(p).text : expected(p, what)
 
-/** Words that begin a statement wherever an expression may begin: a field or table of that name has to be quoted. */
+/** Words that begin a statement wherever an expression may begin: a field or table of that name must be quoted. */
 const reserved: ReadonlySet<string> = new Set([
   "ALTER",
   "BREAK",
@@ -134,14 +134,14 @@ const reserved: ReadonlySet<string> = new Set([
   "UPSERT"
 ])
 
-/** Refuses the current token where it is a word that is no name there. */
+/** Refuses the current token if it is a reserved word. */
 export const notReserved = (p: Parser, what: string): void => {
   const t = p.token
   if (t.kind === "ident" && reserved.has(t.text.toUpperCase()))
     fail(`\`${t.text}\` begins a statement; ${what} of that name is written in back-ticks`, t.at)
 }
 
-/** Runs `body` one level deeper, refusing what nests too deep to evaluate safely. */
+/** Runs `body` one level deeper; refuses nesting that is too deep to evaluate safely. */
 export const nested = <A>(p: Parser, body: () => A): A => {
   if (++p.depth > maxDepth) fail(`the query nests deeper than ${maxDepth} levels`, p.token.at)
   const out = body()
@@ -149,7 +149,7 @@ export const nested = <A>(p: Parser, body: () => A): A => {
   return out
 }
 
-/** Reads an expression in which a RETURN ends no more than the expression itself. */
+/** Parses an expression that catches its own RETURN. */
 export const caught = (p: Parser, body: () => Expr): Expr => {
   const before = p.returns
   p.returns = false

@@ -1,10 +1,10 @@
 /**
- * Canonical text of a tree, in two styles: exact (the identity of a query shape) and as the database names unnamed
+ * Canonical text of a tree, in two styles: exact (the identity of a query shape) and the database's names of unnamed
  * results.
  *
- * Why so: in the exact style two trees print the same only if they mean the same, so it brackets every operand that is
- * an operation. The database's own text drops some brackets (`a + (b + c)` is called `a + b + c`), but clients see that
- * name.
+ * Why so: in the exact style two trees have the same text only if they mean the same, so every operand that is an
+ * operation is bracketed. The database's own text omits some brackets (`a + (b + c)` is named `a + b + c`), but clients
+ * see that name.
  */
 
 import { nameText } from "../values/names.ts"
@@ -55,7 +55,7 @@ const exprLevel = (e: Expr): number => {
 const opName = (op: BinaryOp, double: boolean, style: Style): string =>
   op === "=" && double ? "==" : style === "exact" ? op : op === "IN" ? "INSIDE" : op === "NOT IN" ? "NOTINSIDE" : op
 
-/** A record id, or a range of them: as an operand it is named in brackets. */
+/** A record id or a range of ids, which is bracketed as an operand. */
 const isRecords = (e: Expr): boolean =>
   e.kind === "record" || e.kind === "recordRange" || (e.kind === "literal" && isRecordValue(e.value))
 
@@ -101,7 +101,7 @@ const invokeText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string 
     ? `${e.fn.defined}(${e.args.map((a) => expr(a, style)).join(", ")})`
     : invokedText(e, style)
 
-/** A function of a database with its definition: of two that are called alike the definitions tell. */
+/** A database-defined function with its definition, which tells functions of the same name apart. */
 const invokedText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string =>
   `${e.fn.kind === "closure" ? (e.fn.defined ?? "") : ""}${e.fn.kind === "closure" ? `(${expr(e.fn, style)})` : expr(e.fn, style)}(${e.args.map((a) => expr(a, style)).join(", ")})`
 
@@ -158,7 +158,7 @@ const expr = (e: Expr, style: Style): string => {
   }
 }
 
-/** Without the brackets that a query and an IF have inside other expressions. */
+/** Text without the brackets that a query and an IF have inside other expressions. */
 const plain = (e: Expr, style: Style): string =>
   e.kind === "if"
     ? ifText(e, style)
@@ -166,7 +166,7 @@ const plain = (e: Expr, style: Style): string =>
       ? statement(e.query, style)
       : expr(e, style)
 
-/** The body of a closure that is part of a name: in brackets where a path begins it. */
+/** The body of a closure in a name; bracketed if it begins with a path. */
 const namedBody = (e: Expr): string =>
   e.kind === "block" && e.catches
     ? `{ ${plain(e.steps[0]!.value, "name")} }`
@@ -188,7 +188,7 @@ const closureText = (e: ClosureExpr, style: Style, bodyOf: (e: Expr) => string =
   return `${head} -> ${e.result} ${e.body.kind === "block" && !e.body.catches ? body : `{ ${body} }`}`
 }
 
-/** Behind a colon several types need brackets, else `|` would end the parameters. */
+/** After a colon a union needs brackets, or its `|` would end the parameters. */
 const typeText = (type: string): string => (splitUnion(type).length > 1 ? `<${type}>` : type)
 
 const stepText = (s: Step, style: Style): string =>
@@ -196,7 +196,7 @@ const stepText = (s: Step, style: Style): string =>
     ? plain(s.value, style)
     : `LET $${s.name}${s.type === undefined ? "" : ": " + s.type} = ${expr(s.value, style)}`
 
-/** `math::pi` is called `math::PI`. */
+/** `math::pi` is named `math::PI`. */
 const constantName = (name: string): string => name.replace(/::(.*)$/, (_, last: string) => "::" + last.toUpperCase())
 
 const fieldName = (name: string): string =>
@@ -343,8 +343,5 @@ export const printName = (node: Expr): string => plain(node, "name")
 /** The database's own text of a closure as a value. */
 export const printClosure = (node: ClosureExpr): string => closureText(node, "name", (body) => plain(body, "name"))
 
-/**
- * Steps that evaluating an expression takes at least: by its length, since what a query repeats may be as long as the
- * query.
- */
+/** Fewest steps of evaluating an expression: by its length, since a repeated expression may be as long as the query. */
 export const stepsOf = (node: Expr): number => 1 + (print(node).length >> 5)

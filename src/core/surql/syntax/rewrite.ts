@@ -1,16 +1,15 @@
 /**
- * Rewriting a syntax tree by copying: every expression that stands in the scope of one row, paths and closures
- * included.
+ * Rewrites a syntax tree by copying: every expression in the scope of one row, paths and closures included.
  *
- * Why so: the engine puts parameters in place of what comes from around a query (constants, `$parent`), so that queries
- * that differ only there are one shape. Statements inside (subqueries, graph steps with a SELECT) have a row of their
- * own and are left alone.
+ * Why so: the engine replaces values from outside a query (constants, `$parent`) by parameters, so that queries that
+ * differ only there have one shape. Statements inside (subqueries, graph steps with a SELECT) have a row of their own
+ * and are not changed.
  */
 
 import { outputNames } from "../evaluate/select/project.ts"
 import type { Expr, Field, Idiom, Part, Select } from "./ast.ts"
 
-/** Gives what stands in place of an expression, or `undefined` to look inside it. */
+/** The replacement of an expression, or `undefined` to look inside it. */
 export type Replace = (expr: Expr) => Expr | undefined
 
 export const rewrite = (e: Expr, replace: Replace): Expr => {
@@ -87,7 +86,7 @@ const rewritePart = (p: Part, replace: Replace): Part => {
   }
 }
 
-/** Rewrites all clauses of a SELECT that see its rows; fields keep the names they are shown under. */
+/** Rewrites all clauses of a SELECT that see its rows; fields keep their output names. */
 export const rewriteRows = (select: Select, replace: Replace): Select => ({
   ...select,
   fields: select.fields.map((field): Field => {

@@ -59,7 +59,7 @@ export const civil = (d: Datetime): Civil => {
 export const fromCivil = (c: Civil): Datetime =>
   new Datetime(daysFromCivil(c.year, c.month, c.day) * 86400 + c.hour * 3600 + c.minute * 60 + c.second, c.nanos)
 
-/** What a datetime is read with: numbers behind the year may have a digit `more`, `rest` stands behind the zone. */
+/** Pattern of a datetime: numbers after the year may have a digit `more`; `rest` is allowed after the zone. */
 const reader = (year: string, more: string, rest: string): RegExp =>
   new RegExp(
     `^(${year})-(\\d\\d${more})-(\\d\\d${more})(?:[T ](\\d\\d${more}):(\\d\\d${more}):(\\d\\d${more})(?:\\.(\\d{1,9})(\\d*))?(?:Z|([+-])(\\d\\d${more}):(\\d\\d${more}))${rest})?$`,
@@ -69,16 +69,16 @@ const reader = (year: string, more: string, rest: string): RegExp =>
 const exactly = reader("[+-]\\d{1,6}|\\d{4}", "", ""),
   widely = reader("[+-]?\\d{4,7}", "\\d?", ".*")
 
-/** Reads `2020-01-01T00:00:00.5+02:00`; `undefined` when the text is no such date-time. */
+/** Parses `2020-01-01T00:00:00.5+02:00`; `undefined` for any other text. */
 export const parse = (text: string): Datetime | undefined => (text.includes("T") ? read(exactly, text) : undefined)
 
 /**
- * Reads what the language takes for a datetime: also `2020-01-01`, a space or small letters between and behind date and
- * time, numbers of a digit more. The database does not look at what follows a zone.
+ * Parses what the language accepts as a datetime: also `2020-01-01`, a space or small letters between and after date
+ * and time, one more digit per number. The database ignores text after a zone.
  */
 export const parseWritten = (text: string): Datetime | undefined => read(widely, text.toUpperCase())
 
-/** What digits behind the nanoseconds add to these: in the database each of five or more adds one. */
+/** What digits after the nanoseconds add: in the database each of five or more adds one. */
 const roundedUp = (digits: string): number => {
   let up = 0
   for (const digit of digits) if (digit >= "5") up++
@@ -111,10 +111,7 @@ const read = (pattern: RegExp, text: string): Datetime | undefined => {
   return new Datetime(days * 86400 + hour * 3600 + minute * 60 + second - offset, nanos)
 }
 
-/**
- * True for text that could be a complete RFC 3339 date-time; cheap, so that plain strings never meet a regular
- * expression.
- */
+/** Whether a text could be a complete RFC 3339 date-time; cheap, so that plain strings meet no regular expression. */
 export const mayBe = (text: string): boolean =>
   text.length >= 20 &&
   text.length <= 35 &&

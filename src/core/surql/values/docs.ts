@@ -1,10 +1,10 @@
 /**
- * Documents of records, made so that all their fields lie in the object itself.
+ * Makes documents of records whose fields all lie in the object itself.
  *
- * Why: an object that is built up from `{}` keeps all but its first four fields in an array beside it, and every look
- * at a record has to load both; the engine looks at little else. What a constructor makes gets its size from the first
- * few it made, so each table has one of its own, its records being alike. All other code sees plain objects. The
- * ids they refer to are shared, so that a change finds at hand what another has named.
+ * Why: an object built from `{}` keeps all but its first four fields in a separate array, and reading a record then
+ * loads both. V8 sizes a constructor's objects by the first few it made, so each table has its own constructor: its
+ * records are alike. Other code sees plain objects. Ids in the documents are shared, so that a change finds the id
+ * objects of earlier ones in the cache.
  */
 import * as RecordIds from "./recordId.ts"
 import { type Obj, RecordId, setField, type Value } from "./value.ts"
@@ -18,7 +18,7 @@ const newMaker = (): Maker => {
   return maker
 }
 
-/** Tables with a constructor of their own; a client that sends random names must not fill the memory. */
+/** Most tables with a constructor of their own; a client that sends random names must not fill the memory. */
 const maxMakers = 1_000
 const makers = new Map<string, Maker>()
 const common = newMaker()
@@ -32,7 +32,7 @@ const makerOf = (table: string): Maker => {
   return maker
 }
 
-/** The document of a record of this table: the fields of `content`, one of them left out perhaps, in their order. */
+/** The document of a record of this table: the fields of `content` in their order, except `without`. */
 export const docOf = (table: string, content: Obj, without?: string): Record<string, Value> => {
   const doc = new (makerOf(table))()
   for (const name of Object.keys(content)) {

@@ -21,7 +21,7 @@ const unitNanos: { readonly [unit: string]: bigint } = {
 }
 
 const piece = /(\d[\d_]*)(ns|us|µs|μs|ms|s|m|h|d|w|y)/g
-/** A duration as a text has it, for a pattern. */
+/** Pattern of a duration in text. */
 export const written = `(?:${piece.source})+`
 const whole = new RegExp(`^${written}$`)
 
@@ -51,7 +51,7 @@ export const fromNanos = (nanos: bigint): Duration | undefined => {
  */
 export const fromSeconds = (seconds: number): Duration | undefined => {
   if (!(seconds >= 0 && seconds < 2 ** 64)) return undefined
-  // A float is a whole number of 2^-1074; few of the digits behind a nanosecond can matter, but a tie must be one.
+  // A float is a multiple of 2^-1074; few of the digits after a nanosecond can matter, but a tie must be recognised.
   const whole = Math.trunc(seconds)
   let fraction = seconds - whole,
     bits = 0

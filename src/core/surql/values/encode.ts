@@ -83,7 +83,7 @@ const encodeSpecial = (v: Special): string => {
 
 const encodeRecord = (v: RecordId): string => tag('"r"', JSON.stringify(v.table), encode(v.key))
 
-/** The value behind text that {@link encode} made. */
+/** The value of a text made by {@link encode}. */
 export const decode = (text: string): Value => {
   const json: unknown = JSON.parse(text)
   return text.includes('{"$":[') ? revive(json) : (json as Value)

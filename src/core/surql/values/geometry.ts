@@ -10,7 +10,7 @@ import { field, Geometry, isObj } from "./value.ts"
 
 export type Point = readonly [number, number]
 
-/** All positions in a coordinates array, however deep. */
+/** All positions of a coordinates array, at any depth. */
 export const pointsOf = (v: Value): Array<Point> => {
   if (!Array.isArray(v)) return []
   const items = v as ReadonlyArray<Value>
@@ -108,7 +108,7 @@ const partsOf = (g: Geometry): ReadonlyArray<Geometry> | undefined => {
     : undefined
 }
 
-/** Which kinds a kind can hold in the database; `itself` are those it compares with themselves, and so always holds. */
+/** Which types of geometry can contain which in the database; a type in `itself` always contains itself. */
 const holds: {
   readonly [kind: string]: { readonly real: ReadonlyArray<string>; readonly itself: ReadonlyArray<string> }
 } = {
@@ -123,7 +123,7 @@ const holds: {
   }
 }
 
-/** As the database: a collection holds what each of its parts holds, and is held where each part is. */
+/** As in the database, a collection contains what each of its parts contains, and is contained where each part is. */
 export const contains = (a: Geometry, b: Geometry): boolean => {
   const outer = partsOf(a),
     inner = partsOf(b)
@@ -137,8 +137,8 @@ export const contains = (a: Geometry, b: Geometry): boolean => {
 const between = [0.11, 0.27, 0.5, 0.73, 0.89]
 
 /**
- * Where a line lies in a polygon: at its points, and at points on its edges. An edge that is part of one of the
- * polygon's is on the border, whatever rounding says.
+ * Positions of a line relative to a polygon, at its points and at points on its edges. An edge that is part of a
+ * polygon's edge is on the border, without rounding errors.
  */
 const placesOf = (polygon: ReadonlyArray<ReadonlyArray<Point>>, line: ReadonlyArray<Point>): ReadonlyArray<number> => {
   const borders = polygon.flatMap(segments)
@@ -152,7 +152,7 @@ const placesOf = (polygon: ReadonlyArray<ReadonlyArray<Point>>, line: ReadonlyAr
   ]
 }
 
-/** Points inside of a ring, one at most between each two of its heights. */
+/** Points inside a ring, at most one between each two of its heights. */
 const innerPoints = (ring: ReadonlyArray<Point>): ReadonlyArray<Point> => {
   const heights = [...new Set(ring.map(([, y]) => y))].sort((a, b) => a - b)
   return heights.slice(1).flatMap((top, i) => {
@@ -165,7 +165,7 @@ const innerPoints = (ring: ReadonlyArray<Point>): ReadonlyArray<Point> => {
   })
 }
 
-/** True when nothing of a polygon lies outside of another: neither its rings, nor what the other's holes cut out. */
+/** Whether no part of a polygon lies outside of another: neither its rings, nor anything in the other's holes. */
 const coversPolygon = (
   outer: ReadonlyArray<ReadonlyArray<Point>>,
   inner: ReadonlyArray<ReadonlyArray<Point>>
@@ -176,13 +176,13 @@ const coversPolygon = (
 const isSame = (a: Point | undefined, b: Point | undefined): boolean =>
   a !== undefined && b !== undefined && a[0] === b[0] && a[1] === b[1]
 
-/** The ends of a line that is not closed are its border, and not in it. */
+/** The ends of an open line are its border, and not inside it. */
 const endsAt = (line: ReadonlyArray<Point>, p: Point): boolean =>
   !isSame(line[0], line.at(-1)) && (isSame(line[0], p) || isSame(line.at(-1), p))
 
 /**
- * True when nothing of `b` lies outside of `a`, and something not just on its border; a line or polygon lies in one
- * polygon as a whole.
+ * Whether no part of `b` lies outside of `a`, and some part lies not only on its border; a line or polygon must lie in
+ * one polygon as a whole.
  */
 const covers = (a: Geometry, b: Geometry): boolean => {
   const outer = shapeOf(a),
@@ -223,7 +223,7 @@ const crosses = (a: ReadonlyArray<Point>, b: ReadonlyArray<Point>): boolean =>
     )
   )
 
-/** True when the two share a point; of a collection, when all its parts do. */
+/** Whether the two share a point; for a collection, whether all its parts do. */
 export const intersects = (a: Geometry, b: Geometry): boolean => {
   const parts = partsOf(a) ?? partsOf(b)
   if (parts !== undefined)

@@ -1,8 +1,8 @@
 /**
  * JSON in and out: typing values once when they enter (D1), rendering them as the database does when they leave (D2).
  *
- * Why so: plain records are most of the traffic, so both directions hand back the very object they were given when
- * nothing in it needs typing or rendering, and a string meets a regular expression only when its shape fits.
+ * Why so: plain records are most of the traffic, so both directions return the given object itself if nothing in it
+ * needs typing or rendering, and a string meets a regular expression only if its form fits.
  */
 import * as JsonText from "../../jsonText.ts"
 import * as Datetimes from "./datetime.ts"
@@ -68,15 +68,14 @@ const mapObject = (object: Obj, f: (value: unknown, key: string) => Value): Obj 
 }
 
 /**
- * The declared types below one path: the type here, and the types of the children by name (`*` for array elements, or
- * their place).
+ * Declared types below one path: the type here, and the types of children by name (`*` or position for array elements).
  */
 interface TypeTree {
   type: string | undefined
   readonly children: Map<string, TypeTree>
 }
 
-/** The names of a path; one in back-ticks may hold anything. */
+/** The names of a path; a name in back-ticks may contain anything. */
 const stepsOf = (path: string): ReadonlyArray<string> =>
   path.includes("`")
     ? Array.from(
@@ -119,7 +118,7 @@ export const fromJsonTyped = (
   return typed(json, tree, rest)
 }
 
-/** The only objects that a declared type makes something else. */
+/** The only types that change objects. */
 const isGeometric = /\b(?:geometry|point)\b/
 
 const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyped"): Value => {
@@ -134,7 +133,7 @@ const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyp
   return mapObject(json as Obj, (value, key) => typed(value, tree.children.get(key), rest))
 }
 
-/** Numbers that JSON does not tell come with their type (`int 9223372036854775807`, `float -0`). */
+/** Numbers that JSON cannot express come with their type (`int 9223372036854775807`, `float -0`). */
 const exactNumber = (type: string): Value => {
   const [, name, text] = /^(int|float) (-?\w+)$/.exec(type) ?? []
   if (name === "int" && /^-?\d+$/.test(text!)) return int(BigInt(text!))

@@ -1,10 +1,9 @@
 /**
- * What JSON cannot say of a record: the types of its values by path, as a change carries them (D1 rule 4), and the
- * record as it comes out of both.
+ * Types that JSON cannot express: the types of a record's values by path, as a change carries them (D1 rule 4), and the
+ * record decoded from both.
  *
- * Why so: a record that is read from the database with all its types has to become the same event that the database's
- * own feed would have sent of it, and a compare of the two must not count as a difference what that way loses
- * (a range becomes text).
+ * Why so: a record read from the database with all its types must become the same event that the database's own feed
+ * would have sent, and a compare must not count as a difference what that way loses (a range becomes text).
  */
 import { fromJsonTyped, toJson } from "./json.ts"
 import {
@@ -33,7 +32,7 @@ const typeOf = (v: Special): string | undefined => {
   return v instanceof Geometry ? "geometry" : undefined
 }
 
-/** A type with the way to it, `.a.b` or nothing for the value itself. */
+/** A type and its path, `.a.b`, empty for the value itself. */
 type Typed = readonly [path: string, type: string]
 
 const none: ReadonlyArray<Typed> = []
@@ -53,7 +52,7 @@ const itemTypes = (items: ReadonlyArray<Value>): ReadonlyArray<Typed> => {
     : each.flatMap((found, i) => below(`.${i}`, found))
 }
 
-/** JSON has no NaN and no -0, and in it a whole float beyond 2^53 has the digits of an int. */
+/** JSON has no NaN and no -0, and writes a whole float beyond 2^53 like an int. */
 const numberType = (v: number): ReadonlyArray<Typed> => {
   if (!Number.isFinite(v) || Object.is(v, -0)) return [["", Object.is(v, -0) ? "float -0" : `float ${v}`]]
   return Number.isInteger(v) && !Number.isSafeInteger(v) ? [["", "float"]] : none
@@ -73,13 +72,13 @@ const collect = (v: Value): ReadonlyArray<Typed> => {
 }
 
 /**
- * Types by path of what JSON has no type for: elements of an array that are all of a kind are named once, others by
- * their place; numbers beyond JSON come with their digits.
+ * Types by path of values that JSON has no type for: elements of an array of one type are named once, others by
+ * position; numbers beyond JSON come with their digits.
  */
 const typesOf = (doc: Obj): { readonly [path: string]: string } =>
   Object.fromEntries(collect(doc).map(([path, type]) => [path.slice(1), type]))
 
-/** A record without its id as JSON, and the types that go with it. */
+/** A record without its id as JSON, with its types. */
 export const split = ({
   id: _,
   ...content

@@ -1,9 +1,9 @@
 /**
  * Map keys: a primitive per value such that two values have the same key exactly when they are equal (`=`).
  *
- * Why so: every index, group and set of the engine is a JavaScript Map; strings, record ids and plain numbers must be
- * their own keys, because they are nearly all keys there are. Everything else becomes a string that starts with U+0000,
- * which a user's string cannot be mistaken for (those that start with it are escaped).
+ * Why so: every index, group and set of the engine is a JavaScript Map; strings, record ids and plain numbers are their
+ * own keys, because nearly all keys are these. Any other value becomes a string that starts with U+0000; a user's
+ * string that does is escaped.
  */
 
 import { D, toDecimal } from "./number.ts"

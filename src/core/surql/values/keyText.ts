@@ -27,16 +27,16 @@ import {
   Uuid
 } from "./value.ts"
 
-/** Ends a text with a length; below every character that content is written with. */
+/** Ends a variable-length text; sorts below every character of content. */
 const end = "\u0001"
 const more = "\u0002"
 
 const awkward = /[\u0000\u0001\ud800-\udfff\uffff]/
 
 /**
- * A text as any store keeps it, in its order: in UTF-8 and without U+0000, at which some end. Half a surrogate pair,
- * which UTF-8 does not have, stands before the characters that it begins, the second half behind all: each is written
- * as the character before with a mark, and that character with a lower one.
+ * A text in a form that any store keeps and orders right: in UTF-8 and without U+0000, at which some stores cut. Half a
+ * surrogate pair, which UTF-8 lacks, must sort before the characters that a first half begins, and a second half after
+ * all: each is written as the character before with a mark, and that character with a lower mark.
  */
 export const wellFormed = (text: string): string => {
   if (!awkward.test(text)) return text
@@ -64,7 +64,7 @@ const mirrored = (text: string): string => {
   return out
 }
 
-/** Decimal exponents, as characters that order like them: most numbers have one of the letters. */
+/** A decimal exponent as characters in the same order; most numbers need one letter. */
 const exponent = (e: number): string =>
   e >= 0 && e <= 20
     ? String.fromCharCode(0x46 + e)
@@ -72,7 +72,7 @@ const exponent = (e: number): string =>
       ? `a${String(e).padStart(6, "0")}`
       : `A${String(999_999 + e).padStart(6, "0")}`
 
-/** Behind a number inside a key: above all that may follow an int there. */
+/** Suffix of a number inside a key: sorts above everything that may follow an int there. */
 const kindText = (v: NumberValue): string => ["", "f", "g"][numberKind(v)]!
 
 const zeros = /0+$/
@@ -108,7 +108,7 @@ const objectText = (object: Obj): string =>
     .map((key) => more + nested(key) + valueText(field(object, key)))
     .join("") + end
 
-/** A value inside a key: its place among the types, then its content; none is the beginning of another. */
+/** A value inside a key: rank of its type, then its content; no text is the beginning of another. */
 const valueText = (v: Value): string => {
   if (v === undefined) return "A"
   if (v === null) return "B"
@@ -135,7 +135,7 @@ const specialText = (v: Special): string => {
   if (v instanceof Table) return "N" + nested(v.name)
   if (v instanceof RecordId) return "O" + nested(v.table) + innerKey(v.key)
   if (v instanceof Regex) return "P" + nested(v.source)
-  // Ranges: no key has one that could be told from another by more than its text.
+  // Two ranges inside keys are told apart by their text alone.
   return "Q" + nested(Encode.encode(v))
 }
 
@@ -154,13 +154,13 @@ const isComposite = (key: RecordKey): boolean => typeof key === "object" && !(ke
 export const keyText = (key: RecordKey): string =>
   isComposite(key) ? ordered(key) + wellFormed(Encode.encode(key as Value)) : ordered(key)
 
-/** The texts of all keys that compare as equal to a key lie between these two, ends included, and no others do. */
+/** All keys equal to a key have texts between these two, ends included, and no other keys do. */
 export const placeOf = (key: RecordKey): { readonly first: string; readonly last: string } => {
   const first = ordered(key)
   return { first, last: isComposite(key) ? first + "\u{10ffff}" : first }
 }
 
-/** Whether a value could be a key at all: what a range may have as its bound is wider. */
+/** Whether a value could be a key; a bound of a range may be other values too. */
 export const isKey = (v: Value): v is RecordKey =>
   typeof v === "string" ||
   typeof v === "number" ||

@@ -2,8 +2,8 @@
  * Tokens of the query language, one at a time and on demand: `next(text, position)` gives the token there.
  *
  * Why so: the language is not regular (`/` starts a regex or divides, `1a` is a record key or an error), so the parser
- * asks for the kind of token its place allows, and no state is kept here. Faults are tokens of kind "bad" whose `value`
- * names the fault.
+ * asks for the kind of token that its place allows, and the lexer has no state. Faults are tokens of kind "bad" whose
+ * `value` names the fault.
  */
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
@@ -22,7 +22,7 @@ export interface Token {
   readonly value: Value
   readonly at: number
   readonly end: number
-  /** End of the token before it: equal to `at` when nothing stands between. */
+  /** End of the previous token: equal to `at` if nothing is between. */
   readonly after: number
 }
 
@@ -234,8 +234,8 @@ export const regex = (text: string, at: number): Token => {
 }
 
 /**
- * What stands bare behind the colon of a record id: letters, digits, `_`, or a signed number. Empty `text` when there
- * is none.
+ * The bare text after the colon of a record id: letters, digits, `_`, or a signed number. Empty `text` if there is
+ * none.
  */
 export const bareKey = (text: string, at: number): Token => {
   const sign = text[at] === "-" || text[at] === "+" ? 1 : 0

@@ -1,8 +1,8 @@
 /**
  * Reads the text of a composite record key (`['a', 1]`, `{ a: d'...' }`, `u'...'`) without the whole parser.
  *
- * Why so: record ids are read at the door for every change, and the parser itself needs record ids; a small reader of
- * constants keeps the two apart. It accepts what the database prints, not every way to write it.
+ * Why so: record ids are parsed for every change, and the parser itself needs record ids; a small reader of constants
+ * keeps the two apart. It accepts what the database prints, not every notation.
  */
 import * as Lex from "./lex.ts"
 import * as RecordIds from "./recordId.ts"
@@ -15,7 +15,7 @@ interface Reader {
   depth: number
 }
 
-/** Marks text that is no constant; no value of the language. */
+/** Result for text that is no constant. */
 const wrong = Symbol("wrong")
 type Read = Value | typeof wrong
 
@@ -73,7 +73,7 @@ const array = (r: Reader): Read => {
   }
 }
 
-/** Takes a comma, or looks at the closing bracket. */
+/** Consumes a comma, or checks for the closing bracket. */
 const separator = (r: Reader, close: string): boolean => {
   const t = Lex.next(r.text, r.at)
   if (t.kind === "op" && t.text === ",") r.at = t.end
@@ -97,10 +97,7 @@ const object = (r: Reader): Read => {
   }
 }
 
-/**
- * The key behind all of `text`, or what it begins with: an array, an object or a uuid; `undefined` when it is none of
- * these.
- */
+/** The key of a text, or of its beginning: an array, an object or a uuid; `undefined` for any other text. */
 export const readKey = (text: string, rest: "nothing" | "anything" = "nothing"): RecordKey | undefined => {
   const r: Reader = { text, at: 0, depth: 0 }
   const key = value(r)

@@ -1,14 +1,14 @@
 /**
  * Objects from entries, and the rule that an object shaped like GeoJSON is a geometry.
  *
- * Why so: the database turns `{ type: 'Point', coordinates: [1, 2] }` written in a query into a geometry value, where
- * every number stands in the text: with one that is computed it is an object like any other.
+ * Why so: the database turns a literal `{ type: 'Point', coordinates: [1, 2] }` in a query into a geometry; with a
+ * computed number in it, it is an object like any other.
  */
 import { isNumber, toFloat } from "./number.ts"
 import type { Obj, Value } from "./value.ts"
 import { Decimal, field, float, Geometry, isObj, setField } from "./value.ts"
 
-/** Of ints and floats; with a decimal it is a list like any other. */
+/** Whether a value is a point, of ints and floats; with a decimal it is an ordinary list. */
 const isPoint = (v: Value): boolean =>
   Array.isArray(v) && v.length === 2 && v.every((part) => isNumber(part) && !(part instanceof Decimal))
 const isList =
@@ -17,12 +17,12 @@ const isList =
     Array.isArray(v) && v.length >= least && v.every(test)
 
 const isLine = isList(isPoint)
-/** A polygon has an outer ring, though there may be nothing in it. */
+/** A polygon has an outer ring, which may be empty. */
 const isPolygon = isList(isLine, 1)
 
 type Coordinates = ReadonlyArray<Value>
 
-/** Coordinates are floats, whatever they were written as. */
+/** Coordinates become floats. */
 const floats = (v: Value): Value => (Array.isArray(v) ? v.map(floats) : isNumber(v) ? float(toFloat(v)) : v)
 
 const isSamePoint = (a: Value, b: Value): boolean =>
@@ -57,7 +57,7 @@ const shapes: { readonly [type: string]: Shape } = {
 
 const memberOf = (v: Value): Geometry | undefined => (v instanceof Geometry ? v : isObj(v) ? geometryOf(v) : undefined)
 
-/** The geometry an object stands for, `undefined` when it is none. */
+/** The geometry of an object in GeoJSON form; `undefined` for any other object. */
 export const geometryOf = (object: Obj): Geometry | undefined => {
   const type = field(object, "type")
   if (typeof type !== "string" || Object.keys(object).length !== 2) return undefined

@@ -15,7 +15,7 @@ const radius = 6_378_137
 
 type Ring = ReadonlyArray<Point>
 
-/** A ring whose last point is its first. */
+/** The ring with its first point repeated at the end. */
 const closed = (ring: Ring): Ring => {
   const first = ring[0],
     last = ring[ring.length - 1]
@@ -80,7 +80,7 @@ interface Mean {
   readonly weight: number
 }
 
-/** Only the highest dimension counts. */
+/** Adds two means; only the higher dimension counts. */
 const plus = (a: Mean | undefined, b: Mean | undefined): Mean | undefined =>
   a === undefined || b === undefined
     ? (a ?? b)
@@ -177,7 +177,7 @@ const meanOf = (g: Geometry): Mean | undefined => {
   }
 }
 
-/** The centre of mass, in degrees; nothing for an empty geometry. */
+/** The centre of mass, in degrees; undefined for an empty geometry. */
 export const centroid = (g: Geometry): Point | undefined => {
   const mean = meanOf(g)
   return mean === undefined ? undefined : [mean.x / mean.weight, mean.y / mean.weight]

@@ -1,8 +1,7 @@
 /**
  * Names as the database writes them in a record id, bare or between back-ticks, and how escapes are written and read.
  *
- * Why by themselves: a record id makes its text, or its key, from what it keeps, and this is all it takes; nothing here
- * knows any other value.
+ * Why apart: record ids need only this to convert between text and key, and this file depends on no other value.
  */
 const escapes: { readonly [char: string]: string } = {
   "\n": "\\n",
@@ -14,14 +13,14 @@ const escapes: { readonly [char: string]: string } = {
   "\0": "\\0"
 }
 
-/** Characters escaped beside the quote itself; in brackets `\b` is the backspace. */
+/** Characters to escape beside the quote itself; in brackets `\b` is the backspace. */
 const awkward: { readonly [quote: string]: RegExp } = {
   "'": /[\n\r\t\\\f\b\0']/g,
   '"': /[\n\r\t\\\f\b\0"]/g,
   "`": /[\n\r\t\\\f\b\0`]/g
 }
 
-/** In one go: a text put together character by character holds thirty times its size. */
+/** By one `replace`: a text built character by character takes thirty times its size. */
 export const escapeWith = (text: string, quote: string): string =>
   text.replace(awkward[quote]!, (char) => (char === quote ? `\\${quote}` : escapes[char]!))
 
@@ -62,14 +61,14 @@ const bare = /^[A-Za-z0-9_]*[A-Za-z][A-Za-z0-9_]*$/
 export const nameText = (name: string): string =>
   bare.test(name) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
 
-/** Tables whose text is kept at most: a client that sends random names must not fill the memory. */
+/** Most tables whose prefix is cached: a client that sends random names must not fill the memory. */
 const maxTables = 1_000
 const prefixes = new Map<string, string>()
-/** That of the table last asked for. */
+/** Prefix of the table last asked for. */
 let table = "",
   prefix = "``:"
 
-/** What the text of every id of a table begins with. */
+/** The beginning of every id text of a table. */
 export const idPrefix = (of: string): string => {
   if (table === of) return prefix
   let known = prefixes.get(of)
@@ -81,7 +80,7 @@ export const idPrefix = (of: string): string => {
   return (prefix = known)
 }
 
-/** The key of an id of text, from the id's text. */
+/** The text key of an id, from the id's text. */
 export const keyIn = (text: string, prefix: string): string => {
   const key = text.slice(prefix.length)
   return key.startsWith("`") ? unescape(key.slice(1, -1))! : key

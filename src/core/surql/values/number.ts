@@ -10,7 +10,7 @@ import { Decimal as DecimalNumber } from "decimal.js"
 import type { Value } from "./value.ts"
 import { Decimal, Float, int } from "./value.ts"
 
-/** Decimal arithmetic wide enough that rounding to the database's size happens once, in {@link fit}. */
+/** Decimal arithmetic wide enough that only {@link fit} rounds to the database's size. */
 export const D = DecimalNumber.clone({
   precision: 64,
   rounding: DecimalNumber.ROUND_HALF_EVEN,
@@ -28,8 +28,8 @@ const mostPlaces = 28
 type Rounding = DecimalNumber.Rounding
 
 /**
- * A decimal rounded to what the database's decimal can hold; `undefined` when it overflows. Sums and products are
- * rounded half to even, what is read from text half up.
+ * A decimal rounded to the database's decimal; `undefined` if it overflows. Sums and products are rounded half to even,
+ * parsed text half up.
  */
 export const fit = (value: Dec, rounding: Rounding = DecimalNumber.ROUND_HALF_EVEN): Dec | undefined => {
   if (!value.isFinite() || value.e > limit.e) return undefined
@@ -72,7 +72,7 @@ export const parseDecimal = (text: string): Decimal | undefined => {
 export const isNumber = (v: Value): v is NumberValue =>
   typeof v === "number" || typeof v === "bigint" || v instanceof Float || v instanceof Decimal
 
-/** A float as a decimal, to compare with: exact for whole numbers, else by its shortest text. */
+/** A float as a decimal for comparisons: exact for whole numbers, else by its shortest text. */
 export const toDecimal = (v: number | bigint | Float | Dec): Dec => {
   if (typeof v === "bigint") return new D(v.toString())
   const n = v instanceof Float ? v.value : v
@@ -112,8 +112,7 @@ const roundedFraction = (n: number): Dec => {
 }
 
 /**
- * A number as a decimal to calculate with: a float of more than 15 digits loses what the database's own conversion
- * loses.
+ * A number as a decimal for arithmetic: a float of more than 15 digits loses what the database's own conversion loses.
  */
 export const asDecimal = (v: number | bigint | Float | Dec): Dec => {
   const n = v instanceof Float ? v.value : v
@@ -125,7 +124,7 @@ export const asDecimal = (v: number | bigint | Float | Dec): Dec => {
     : roundedFraction(n)
 }
 
-/** That many ints from one on, up to the greatest there is. */
+/** `count` ints from `start` on, up to the greatest int. */
 export const intsFrom = (start: number | bigint, count: number): ReadonlyArray<number | bigint> => {
   const first = Number(start)
   if (Number.isSafeInteger(first) && Number.isSafeInteger(first + count))
@@ -135,7 +134,7 @@ export const intsFrom = (start: number | bigint, count: number): ReadonlyArray<n
   return Array.from({ length: Math.max(0, Math.min(count, left)) }, (_, i) => int(from + BigInt(i)))
 }
 
-/** A power of ten, multiplied as the database's library does; the largest are not the nearest floats. */
+/** A power of ten, multiplied as in the database's library; the largest are not the nearest floats. */
 const powerOfTen = (exponent: number): number => {
   let power = 1,
     base = 10
@@ -188,11 +187,11 @@ export const compareNumbers = (left: NumberValue, right: NumberValue): number =>
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** A float as the binary fraction that it is, as far as tells it from any decimal; others unchanged. */
+/** A float as its binary value, as far as needed to compare it with any decimal; others unchanged. */
 export const exactly = (n: number | bigint | Dec): number | bigint | Dec =>
   typeof n === "number" && !Number.isInteger(n) && Number.isFinite(n) ? new D(n.toPrecision(100)) : n
 
-/** As {@link compareNumbers}, but a float beside a decimal is what it is in binary: `0.1f` is above `0.1dec`. */
+/** As {@link compareNumbers}, but beside a decimal a float counts by its binary value: `0.1f` is above `0.1dec`. */
 export const compareExactly = (a: NumberValue, b: NumberValue): number =>
   a instanceof Decimal && !(b instanceof Decimal)
     ? compareDecimal(a.value, exactly(b instanceof Float ? b.value : b))

@@ -115,10 +115,7 @@ const compareComplex = (a: Value, b: Value): number => {
   return compareRanges(a, b)
 }
 
-/**
- * Sorted by a comparison. JavaScript's own sort puts `undefined` last whatever it is told; here NONE sorts like any
- * value.
- */
+/** Sorts by a comparison. JavaScript's own sort always puts `undefined` last; here NONE sorts like any value. */
 export const sortValues = (items: ReadonlyArray<Value>, by: (a: Value, b: Value) => number): Array<Value> =>
   items.includes(undefined)
     ? items
@@ -127,23 +124,23 @@ export const sortValues = (items: ReadonlyArray<Value>, by: (a: Value, b: Value)
         .map(([v]) => v)
     : items.slice().sort(by)
 
-/** A text that ends in a back-tick has its key between two, and it must be read first. */
+/** Whether a key is unquoted: a quoted key ends in a back-tick, and must be parsed. */
 const isBare = (text: string): boolean => text.charCodeAt(text.length - 1) !== 96
 
-/** Its key is an array or an object. */
+/** Whether the key is an array or an object. */
 export const isComposite = ({ raw }: RecordId): boolean => typeof raw === "object" && !(raw.key instanceof Uuid)
 
-/** Record ids as values: `k:[1]` and `k:[1f]` stand at one place. */
+/** Orders record ids as values: `k:[1]` and `k:[1f]` are equal. */
 const compareAsValues = (a: RecordId, b: RecordId): number =>
   isComposite(a) && isComposite(b)
     ? compareStrings(a.table, b.table) || keyRank(a.key) - keyRank(b.key) || compare(a.key as Value, b.key as Value)
     : compareRecords(a, b)
 
-/** Record ids in the order of tables: by table name, then by key. No two records stand at one place. */
+/** Orders record ids as tables do: by table name, then by key. Different records are never equal. */
 export const compareRecords = (a: RecordId, b: RecordId): number =>
   sameRecord(a, b) ? 0 : compareStrings(a.table, b.table) || compareKeysOf(a, b)
 
-/** Of two ids of one table. */
+/** Orders two ids of one table. */
 const compareKeysOf = (a: RecordId, b: RecordId): number =>
   typeof a.raw === "number" && typeof b.raw === "number"
     ? a.raw - b.raw
@@ -175,8 +172,8 @@ export const compareKeys = (a: RecordKey, b: RecordKey): number => {
 export const numberKind = (v: Value): number => (v instanceof Decimal ? 2 : v instanceof Float || !isInt(v) ? 1 : 0)
 
 /**
- * Values inside keys, in the order of tables. As {@link compare}, but for numbers, which are compared exactly, then by
- * kind (`1`, `1f`, `1dec`), and datetimes, which are compared as text (`00.5Z` before `00Z`).
+ * Orders values inside keys as tables do. As {@link compare}, but numbers are compared exactly, then by kind (`1`,
+ * `1f`, `1dec`), and datetimes as text (`00.5Z` before `00Z`).
  */
 export const compareStored = (a: Value, b: Value): number => {
   if (isNumber(a) && isNumber(b)) return compareExactly(a, b) || numberKind(a) - numberKind(b)
@@ -242,7 +239,7 @@ const compareBounds = (a: Bound | undefined, b: Bound | undefined): number => {
 const compareRanges = (a: Value, b: Value): number =>
   a instanceof Range && b instanceof Range ? compareBounds(a.from, b.from) || compareBounds(a.to, b.to) : 0
 
-/** By table; ranges of keys come behind all keys. */
+/** Orders by table; ranges of keys come after all keys. */
 const compareRecordRanges = (a: RecordValue, b: RecordValue): number =>
   compareStrings(a.table, b.table) ||
   (a instanceof RecordRange ? (b instanceof RecordRange ? compareRanges(a.range, b.range) : 1) : -1)
@@ -276,7 +273,7 @@ const equalItems = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean =
 }
 
 const equalObjects = (a: Obj, b: Obj, same: (a: Value, b: Value) => boolean): boolean => {
-  // Records have no inherited names to enumerate; counting so makes no arrays, and this runs for every change.
+  // Counts own fields (records inherit none); unlike `Object.keys` this allocates nothing, and runs for every change.
   let left = 0
   for (const key in a) {
     const x = a[key],
@@ -326,7 +323,7 @@ export const same = (a: Value, b: Value): boolean => {
   return typeof b === "string" ? same(b, a) : equal(a, b)
 }
 
-/** What counts as true in WHERE, AND, OR and `?:`. */
+/** Truth as in WHERE, AND, OR and `?:`. */
 export const isTruthy = (v: Value): boolean => {
   switch (typeof v) {
     case "boolean":
@@ -346,7 +343,7 @@ export const isTruthy = (v: Value): boolean => {
   }
 }
 
-/** By its type and not by its class: a row of classes to look through took ten times as long. */
+/** Compares the type tag instead of classes: a chain of `instanceof` took ten times as long. */
 const isTruthySpecial = (v: Special): boolean => {
   switch (v.type) {
     case "float":

@@ -1,7 +1,7 @@
 /**
  * Record ids: making them, and reading them from text.
  *
- * Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
+ * Parsing is as strict as the database's grammar, with a lenient variant for feeds that do not escape.
  */
 import { skip } from "./lex.ts"
 import { readKey } from "./literal.ts"
@@ -29,7 +29,7 @@ export const intKey = (text: string): number | bigint | string => {
   return value >= -9223372036854775808n && value <= 9223372036854775807n ? int(value) : text
 }
 
-/** A delimited name at the start of `text`: its content and the rest; `undefined` when it does not start with one. */
+/** A quoted name at the start of `text`: its content and the rest; `undefined` for any other start. */
 const delimited = (text: string): readonly [string, string] | undefined => {
   const close = text[0] === "`" ? "`" : text[0] === "⟨" ? "⟩" : ""
   if (close === "") return undefined
@@ -64,11 +64,11 @@ const splitId = (text: string): readonly [string, string] | undefined => {
   return bare.test(table) ? [table, text.slice(colon + 1)] : undefined
 }
 
-/** Names kept at most: a client that sends random names must not fill the memory. */
+/** Most names cached: a client that sends random names must not fill the memory. */
 const maxNames = 1_000
 const names = new Map<string, string>()
 
-/** A table's name, the same string each time: every record id holds one, and the same string need not be compared. */
+/** The interned name of a table: every record id has it, and identical strings compare at once. */
 const interned = (table: string): string => {
   const known = names.get(table)
   if (known !== undefined) return known
@@ -76,7 +76,7 @@ const interned = (table: string): string => {
   return table
 }
 
-/** Reads the database's text of a record id, all of it; `undefined` when it is none. */
+/** Parses the database's whole text of a record id; `undefined` for any other text. */
 export const parse = (text: string): RecordId | undefined => {
   const parts = splitId(text)
   if (parts === undefined) return undefined
@@ -84,7 +84,7 @@ export const parse = (text: string): RecordId | undefined => {
   if (key === undefined) return undefined
   const table = interned(parts[0])
   if (typeof key === "number") return new RecordId(table, key)
-  // Canonical text is kept: a text put together here would lie in pieces until it is read.
+  // The canonical text is stored: a concatenated one would stay in pieces until it is read.
   const canonical = recordText(table, key),
     kept = canonical === text ? text : canonical
   return new RecordId(table, typeof key === "string" ? kept : { key, text: kept })
@@ -94,8 +94,8 @@ const beginning =
   /^([A-Za-z_][A-Za-z0-9_]*|`[^`\\]*`|⟨[^⟩\\]*⟩)\s*:\s*(?:([+-]\d+|[A-Za-z0-9_]+|`[^`\\]*`|⟨[^⟩\\]*⟩)|(?=[[{]))/
 
 /**
- * Reads what the language takes for a record id: white space and comments before it aside, and whatever follows its
- * key, which the database does not look at. The name of a table begins with no digit.
+ * Parses what the language accepts as a record id: white space and comments before it are skipped, and so is text after
+ * its key, as in the database. A table name does not begin with a digit.
  */
 export const parseWritten = (text: string): RecordId | undefined => {
   const from = skip(text, 0),
@@ -111,33 +111,33 @@ export const parseWritten = (text: string): RecordId | undefined => {
         ? readKey((m[2] ?? "") + behind, "anything")
         : undefined
   if (composite !== undefined) return make(splitId(table)![0], composite)
-  // A key that begins as a uuid is a whole one, or the text is no id.
+  // A key that begins as a uuid must be a whole one, or the text is no id.
   if (m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind))) return undefined
   if (!/^[+-]/.test(m[2])) return parse(table + m[2])
-  // Below zero and with more behind it than digits, the digits are text; so are too many.
+  // A negative number followed by other characters is text, and so is one with too many digits.
   const key = m[2].startsWith("-") && /^(?:[A-Za-z]|\.\d)/.test(behind) ? m[2] : intKey(m[2])
   return make(splitId(table)![0], typeof key === "string" ? key.replace("+", "") : key)
 }
 
-/** Ids by table and by what tells them apart there. */
+/** Ids by table and key. */
 type Shared = Map<string, Map<number | string, RecordId>>
 
-/** Ids remembered in each of two halves; the older half is forgotten when the newer one is full. */
+/** Most ids in each of two halves; the older half is dropped when the newer one is full. */
 const maxShared = 65_536
 let newer: Shared = new Map()
 let older: Shared = newer
 let remembered = 0
 
 /**
- * The id that was given for an equal one before, where that is not long ago: records that refer to one record then hold
- * one id, which is at hand when the next change names it, and the same object is not compared.
+ * The id object of an equal id seen recently: records that refer to one record then share one object, which is in the
+ * cache when the next change names it, and is not compared.
  */
 export const shared = (id: RecordId): RecordId => {
   const { raw, table } = id,
     told = typeof raw === "object" ? raw.text : raw
   const known = newer.get(table)?.get(told)
   if (known !== undefined) return known
-  // Of a record that is in a store, the id is more than that, and must not be held for longer than it is there.
+  // A stored record's id is a slot, which must not be held longer than the record; a plain id is made instead.
   const one = older.get(table)?.get(told) ?? (id.constructor === RecordId ? id : new RecordId(table, raw))
   if (remembered++ >= maxShared) {
     older = newer

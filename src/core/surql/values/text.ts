@@ -30,14 +30,14 @@ import {
 } from "./value.ts"
 
 /**
- * The shortest digits that name a number. Where two do and the number lies exactly between them, JavaScript takes the
- * even one and the database the greater one: such a number is the printed one and a five behind it.
+ * The shortest digits of a number. If two texts are equally near, JavaScript takes the even one and the database the
+ * greater one: then the number is exactly the printed text followed by a five.
  */
 const shortest = (n: number): string => {
   const text = String(n)
   if (Number.isInteger(n) || text.length < 16 || text.includes("e")) return text
   const between = (places: number): boolean => n.toFixed(places).replace(/0+$/, "") === `${text}5`
-  // Twenty places may be rounded; sixty are all there are.
+  // `toFixed(20)` may be rounded; sixty places are exact.
   return between(20) && between(60) ? text.slice(0, -1) + String(Number(text.at(-1)) + 1) : text
 }
 
@@ -71,7 +71,7 @@ const plain = /^[A-Za-z_][A-Za-z0-9_]*$/
 export const objectKey = (key: string): string =>
   plain.test(key) && key !== "NaN" && key !== "Infinity" ? key : '"' + escapeWith(key, '"') + '"'
 
-/** Words that a statement or a constant begins with: as the name of a table by itself they need back-ticks. */
+/** Words that begin a statement or a constant: as the name of a table alone they need back-ticks. */
 const beginnings: ReadonlySet<string> = new Set(
   (
     "after all alter before begin break by cancel commit continue create define delete diff false for function if info insert kill let live none null " +
@@ -90,7 +90,7 @@ const tableText = (name: string): string =>
  */
 export const identifier = (name: string): string => "`" + escapeWith(name, "`") + "`"
 
-/** The part of a record id behind the colon. */
+/** The key part of a record id, after the colon. */
 const recordKey = (key: RecordKey): string =>
   typeof key === "string"
     ? nameText(key)
@@ -111,7 +111,7 @@ const bound = (b: Bound | undefined, text: (v: Value) => string, side: "from" | 
 const rangeText = (r: Range, text: (v: Value) => string): string =>
   bound(r.from, text, "from") + ".." + bound(r.to, text, "to")
 
-/** How a number of a geometry's coordinates is written. */
+/** Writes a number of a geometry's coordinates. */
 type Coordinate = (v: Value) => string
 
 const objectText = (o: Obj, coordinate: Coordinate): string =>
@@ -200,10 +200,10 @@ export const toText = (v: Value): string => {
   return render(v)
 }
 
-/** Parts and characters of a value that a message shows. */
+/** Most parts and characters of a value in a message. */
 const shownAtMost = 4096
 
-/** The rest of `left` when a value is written out; stops below zero. */
+/** `left` minus the size of a value's text; stops below zero. */
 const room = (v: Value, left: number): number => {
   if (typeof v === "string") return left - v.length
   if (typeof v !== "object" || v === null) return left - 1
@@ -224,7 +224,7 @@ const room = (v: Value, left: number): number => {
   return rest
 }
 
-/** A value as a message shows it: as {@link render}, but a value too long for a message is only named. */
+/** A value for a message: as {@link render}, but a too long value is only named by its type. */
 export const shown = (v: Value, text: (v: Value) => string = render): string =>
   room(v, shownAtMost) >= 0
     ? text(v)

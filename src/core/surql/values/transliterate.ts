@@ -1,18 +1,16 @@
 /**
- * Characters beyond ASCII as the database writes them with letters of ASCII: what a text sorts as under COLLATE, and
- * its slug.
+ * Non-ASCII characters in ASCII as the database writes them: how a text sorts under COLLATE, and its slug.
  *
- * Why so: the database has a table over all of Unicode (李 is `li`, ß is `ss`, Ж is `zh`), which is unpacked on first
- * use. Hangul syllables are not in it, they are written by their parts. Looking a character up takes one index into an
- * array.
+ * Why so: the database has a table over all of Unicode (李 is `li`, ß is `ss`, Ж is `zh`), unpacked on first use. Hangul
+ * syllables are not in it: they are composed of their parts. A look-up is one array access.
  */
 import { codeDigits, codes, letterWords, runs, symbolWords } from "./transliterations.ts"
 
 interface Words {
-  /** The place of its word by code point; `none` for a character without one. */
+  /** Position of the word by code point; `none` for a character without one. */
   readonly places: Uint16Array
   readonly words: ReadonlyArray<string>
-  /** Words before this place are of letters and digits, the others of symbols. */
+  /** Words before this position are of letters and digits, the others of symbols. */
   readonly letters: number
 }
 
@@ -44,7 +42,7 @@ const hangul = (syllable: number): string =>
   initials[Math.floor(syllable / 588)]! + vowels[Math.floor(syllable / 28) % 21]! + finals[syllable % 28]!
 
 /**
- * The word of a character, with a gap beside it where it stands apart; `undefined` without one or (`lettersOnly`) for a
+ * The word of a character, with a gap beside it if it is separate; `undefined` without one or (`lettersOnly`) for a
  * symbol.
  */
 const wordOf = (codePoint: number, lettersOnly: boolean): string | undefined => {
@@ -55,17 +53,17 @@ const wordOf = (codePoint: number, lettersOnly: boolean): string | undefined => 
 }
 
 /**
- * The lower-case ASCII a character beyond ASCII sorts as: nothing for an accent on its own, `undefined` where it sorts
- * as itself.
+ * The lower-case ASCII that a non-ASCII character sorts as: empty for an accent alone, `undefined` if it sorts as
+ * itself.
  */
 export const collated = (codePoint: number): string | undefined => wordOf(codePoint, true)?.trim()
 
-/** Characters that the database's table has as nothing, and ours lacks: controls, and the byte order mark. */
+/** Characters that are empty in the database's table, and missing in this one: controls, and the byte order mark. */
 const dropped = /[\0-\x1f\x7f\ufeff]/g
 
 /**
- * A text as part of an address: lower-case letters, digits, `_`, and `-` for all between them. The table is asked from
- * the first character beyond ASCII on.
+ * A text for a URL: lower-case letters, digits, `_`, and `-` for all between them. The table is used from the first
+ * non-ASCII character on.
  */
 export const slug = (text: string): string => {
   const from = text.search(/[^\0-\x7f]/)

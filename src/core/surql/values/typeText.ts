@@ -1,7 +1,7 @@
 /**
- * Texts of types taken apart: `none | array<int | string, 3>`, `{ at: datetime }`.
+ * Splits texts of types: `none | array<int | string, 3>`, `{ at: datetime }`.
  *
- * Why so: types are kept as their canonical text, and casts, declared fields and names of results read it.
+ * Why so: types are canonical text, which casts, declared fields and names of results parse.
  */
 
 /** The parts of a text between separators that stand outside brackets and quotes. */

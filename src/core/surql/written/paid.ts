@@ -1,6 +1,5 @@
 /**
- * What writing a value out takes, charged before it is written: a part that is shared is written as often as it is
- * shown.
+ * Cost of writing a value as text, charged before it is written: a shared part is written each time it occurs.
  *
  * Making a value costs less: `array::repeat` of one object makes references, but a row's digest, hash and answer are as
  * long as if each were an object of its own.
@@ -11,18 +10,18 @@ import { encode } from "../values/encode.ts"
 import type { Obj, Value } from "../values/value.ts"
 import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
 
-/** A place in a list, and a number in it. */
+/** Bytes of a place in a list, and of a number in it. */
 const place = 16
 
-/** A field of an object, beside its name and value. */
+/** Bytes of a field of an object, without name and value. */
 const entry = 24
 
-/** A value of a type beyond JSON's: its tag and digits. */
+/** Bytes of a typed value (beyond JSON): its tag and digits. */
 const typed = 64
 
 const escaped = /["\\\u0000-\u001f\ud800-\udfff]/
 
-/** Characters of a text in quotes; an escaped one is written as six. */
+/** Characters of a quoted text; an escaped one counts six. */
 const quoted = (text: string): number => {
   if (!escaped.test(text)) return text.length + 2
   let length = text.length + 2
@@ -34,7 +33,7 @@ const quoted = (text: string): number => {
   return length
 }
 
-/** The rest of `left` when a value is written out; stops below zero. */
+/** `left` minus the size of a value's text; stops below zero. */
 const without = (v: Value, left: number): number => {
   if (left < 0) return left
   if (typeof v === "string") return left - quoted(v)
@@ -72,16 +71,16 @@ const withoutSpecial = (v: Special, left: number): number => {
   return rest
 }
 
-/** About how many bytes writing a value out makes, as text or as JSON; more than `most` is `most + 1`. */
+/** Approximate bytes of a value as text or JSON; `most + 1` if there are more than `most`. */
 export const bytesWritten = (v: Value, most: number): number => Math.min(most - without(v, most), most + 1)
 
-/** Pays for writing a value out: a step a part, a byte for each that is made. Fails when the budget is used up. */
+/** Pays for writing a value: a step per part, and its bytes. Fails if the budget is used up. */
 export const payWriting = (b: Budget, v: Value): void => {
   if (typeof v === "object" && v !== null) walk(b, v)
   make(b, bytesWritten(v, Math.max(0, b.bytes)))
 }
 
-/** A value as the text that {@link encode} gives, paid for. */
+/** The text of {@link encode} for a value, paid for. */
 export const writeOut = (b: Budget, v: Value): string => {
   payWriting(b, v)
   return encode(v)

@@ -3,7 +3,7 @@
  * in one go.
  *
  * Why so: a result may be one value of a million parts, shared or not, and writing it in one turn would hold up all
- * other work. A small part is written in one go, a large part in pieces, at any depth.
+ * other work. Small parts are written at once, large ones in pieces, at any depth.
  */
 import { partsOf } from "../evaluate/charge.ts"
 import type { Slices } from "../evaluate/scope.ts"
@@ -13,13 +13,13 @@ import { compareStrings } from "../values/order.ts"
 import type { Obj, Value } from "../values/value.ts"
 import { field, Geometry, isObj, SetValue } from "../values/value.ts"
 
-/** Parts of a value that are written in one go. */
+/** Most parts of a value that is written at once. */
 export const smallParts = 2048
 
-/** Parts that are written, and keys that are sorted, between two pauses: some milliseconds of work. */
+/** Parts written, and keys sorted, between two pauses: some milliseconds of work. */
 const partsPerSlice = 4 * smallParts
 
-/** Characters of a long text that are written in one go. */
+/** Characters of a long text written at once. */
 const charsAtOnce = 64 * smallParts
 
 type Ends = readonly [before: string, after: string]
@@ -65,7 +65,7 @@ class Writer {
   *value(v: Value): Slices<void> {
     const { add, notation } = this
     const parts = partsOf(v, smallParts)
-    // One for the value itself: a list of numbers costs its places.
+    // The value itself counts as one part: a list of numbers costs its length.
     if (this.passes(1 + parts)) yield
     if (parts <= smallParts) add(notation.text(v))
     else if (typeof v === "string") yield* this.string(v)
@@ -76,12 +76,11 @@ class Writer {
       yield* this.object(v.value)
       add(notation.geometry[1])
     } else if (isObj(v)) yield* this.object(v)
-    // The other kinds are bounded where they are made: bytes, ranges and regular expressions hold no parts that are
-    // shared.
+    // Other types are bounded when they are made: bytes, ranges and regular expressions contain no shared parts.
     else add(notation.text(v))
   }
 
-  /** Counts the next piece of work; whether a pause is due before it. */
+  /** Counts the next piece of work; answers whether a pause is due before it. */
   private passes(parts: number): boolean {
     this.written += parts
     if (this.written <= partsPerSlice) return false
@@ -95,7 +94,7 @@ class Writer {
       if (i > 0) this.add(",")
       const item = items[i],
         parts = partsOf(item, smallParts)
-      // Most lists are of small values, and a generator for each takes longer than its text.
+      // Most lists have small elements, and a generator for each costs more than its text.
       if (parts > smallParts) yield* this.value(item)
       else {
         if (this.passes(1 + parts)) yield
@@ -127,7 +126,7 @@ class Writer {
     this.add('"')
     for (let from = 0, to = 0; from < text.length; from = to) {
       to = from + charsAtOnce
-      // A pair of surrogates is one character: half of it would be escaped.
+      // A surrogate pair is one character: half of it would be escaped.
       const last = text.charCodeAt(to - 1)
       if (last >= 0xd800 && last < 0xdc00) to++
       if (this.passes(smallParts)) yield
@@ -136,7 +135,7 @@ class Writer {
     this.add('"')
   }
 
-  /** Sorts runs that are small, then merges them. */
+  /** Sorts small runs, then merges them. */
   private *sorted(keys: ReadonlyArray<string>): Slices<ReadonlyArray<string>> {
     const { compare } = this.notation
     let runs: Array<ReadonlyArray<string>> = []

@@ -4,8 +4,8 @@
  * Why so: an aggregate call gets the array of its argument's values over the group. An expression around aggregates is
  * evaluated once for the group, with a group key as its value and any other path as the array of its values in scan
  * order; one that names no row stays single; any other becomes the array of its values. Groups come sorted by key;
- * numerically equal keys are one group. The work is told apart into columns (per row), calls (over a column) and a
- * build (over the results), so that the engine can keep the first two while rows come and go.
+ * numerically equal keys are one group. The work is divided into columns (per row), calls (over a column) and a build
+ * (over the results), so that the engine can maintain the first two while rows change.
  */
 import { type Expr, type Field, type Idiom, type Part, rowParams, type Select } from "../../syntax/ast.ts"
 import { print } from "../../syntax/print.ts"
@@ -68,8 +68,8 @@ const overLists: ReadonlySet<string> = new Set([
 ])
 
 /**
- * As {@link rewrite}, for the parts of an expression that see the row it stands in, those of `(RETURN n)` included.
- * Inside a filter, a graph step or a selection of fields another value is the row.
+ * As {@link rewrite}, for the parts of an expression that see its row, `(RETURN n)` included. Inside a filter, a graph
+ * step or a selection of fields the row is another value.
  */
 const rewriteSeen = (e: Expr, replace: Replace): Expr =>
   rewrite(e, (inner) => {
@@ -152,7 +152,7 @@ type Output = (results: ReadonlyArray<Value>, key: ReadonlyArray<Value>, outer: 
 /** Over a group these are computed with floats, even from decimals. */
 const floats: ReadonlySet<string> = new Set(["math::mean", "math::stddev", "math::variance"])
 
-/** The part of a value that an aggregate adds up; undefined for one that it skips, as the database does over groups. */
+/** The part of a value that an aggregate uses; undefined for a value that it skips, as the database does. */
 export const usable = (name: string): ((v: Value) => Value) => {
   if (floats.has(name)) return (v) => (v instanceof Decimal ? float(toFloat(v)) : isNumber(v) ? v : undefined)
   return name.startsWith("math::")
@@ -165,14 +165,14 @@ const usableItems = (name: string, items: ReadonlyArray<Value>): ReadonlyArray<V
     ? items.map(usable(name)).filter((v) => v !== undefined)
     : items
 
-/** True for an expression of which the planner lets no failure pass. */
+/** Whether the planner lets a failure of this expression fail the whole query. */
 const failsAsWhole = (e: Expr): boolean =>
   someSeen(
     e,
     (inner) => inner.kind === "cast" || (inner.kind === "idiom" && inner.parts.some(({ kind }) => kind === "method"))
   )
 
-/** NONE where a row fails, but for want of steps or bytes. */
+/** NONE if a row fails, except for lack of steps or bytes. */
 const orNone =
   (value: Compiled): Compiled =>
   (scope) => {
@@ -187,23 +187,23 @@ const orNone =
 
 type Param = Extract<Expr, { kind: "param" }>
 
-/** Gathers what the outputs of a grouping need: the columns evaluated per row, and the calls over them. */
+/** Collects the needs of a grouping's outputs: the columns evaluated per row, and the calls over them. */
 class Needs {
   readonly columns: Array<Compiled> = []
   readonly calls: Array<Call> = []
   canFail = false
-  /** Expressions whose values are kept as they are. */
+  /** Expressions whose values are kept whole. */
   readonly whole: Array<Expr> = []
   private readonly columnAt = new Map<string, number>()
   private readonly callAt = new Map<string, number>()
-  /** Texts of the paths that group. */
+  /** Texts of the grouping paths. */
   private readonly keys: ReadonlyArray<string>
 
   constructor(group: ReadonlyArray<Idiom>) {
     this.keys = group.map(print)
   }
 
-  /** `truth`: whether it is true; `lenient`: NONE where it fails. */
+  /** Position of a column. `truth`: whether the value is true; `lenient`: NONE if it fails. */
   column(e: Expr, as?: "truth" | "lenient"): number {
     const kind = as === "lenient" && !canFail(e) ? undefined : as
     const text = `${kind ?? ""} ${print(e)}`
@@ -222,19 +222,19 @@ class Needs {
     return [...this.columnAt.keys()].join()
   }
 
-  /** The place of a path or an expression among the keys. */
+  /** Position of a path or an expression among the keys. */
   keyAt(e: Expr): number {
     return this.keys.indexOf(print(e))
   }
 
-  /** The place of its result. */
+  /** Position of the call's result. */
   call(text: string, make: () => Call): number {
     const at = this.callAt.get(text) ?? this.calls.push(make()) - 1
     this.callAt.set(text, at)
     return at
   }
 
-  /** The place of the array of an expression's values. */
+  /** Position of the array of an expression's values. */
   list(e: Expr, as?: "lenient"): number {
     return this.call(`values ${as} ${print(e)}`, () => {
       const column = this.column(e, as)
@@ -249,7 +249,7 @@ const resultName = "\u0001"
 const keyName = "\u0002"
 const paramOf = ({ at }: Expr, name: string, index: number): Param => ({ kind: "param", at, name: name + index })
 
-/** The parameter in place of an aggregate call; `undefined` where the function itself is called over the group. */
+/** The parameter that replaces an aggregate call; `undefined` if the function itself is called over the group. */
 const aggregateCall = (needs: Needs, e: CallExpr): Expr | undefined => {
   const { name } = e,
     [first, ...rest] = e.args
@@ -277,7 +277,7 @@ const aggregateCall = (needs: Needs, e: CallExpr): Expr | undefined => {
       fold: (rows, outer) => {
         const items = usableItems(name, rows.column(column))
         if (rest.length > 0 || name === "array::group") return items
-        // Of equal numbers a group keeps the first, `math::max` of a list the last.
+        // Of equal numbers a group keeps the first, but `math::max` of a list the last.
         return functions.get(name)!.call([name === "math::max" ? items.slice().reverse() : items], outer, name)
       }
     }
@@ -291,7 +291,7 @@ const pathPrefix = ({ parts }: Idiom): number => {
   return end < 0 ? parts.length : end
 }
 
-/** An expression over the group: parameters stand for aggregates, keys, and arrays of the values of paths. */
+/** An expression over the group: parameters replace aggregates, keys, and arrays of the values of paths. */
 const overGroup = (needs: Needs, e: Expr): Expr =>
   rewriteSeen(e, (inner) => {
     if (inner.kind === "call" && aggregates.has(inner.name)) return aggregateCall(needs, inner)
@@ -352,7 +352,7 @@ export interface Contribution {
   readonly values: ReadonlyArray<Value>
 }
 
-/** Groups in order; ids that are equal as values are groups of their own. */
+/** Orders groups by key; equal values of different record ids are different groups. */
 export const compareGroups = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): number =>
   compare(a, b) || compareStored(a, b)
 
@@ -363,15 +363,15 @@ interface Group extends GroupRows {
   readonly columns: ReadonlyArray<Array<Value>>
 }
 
-/** Rows on their way into groups. */
+/** Collects rows into groups. */
 export interface Gathering {
-  /** Adds a row to its group, which keeps the values of its columns and not the row. Throws when one fails. */
+  /** Adds a row to its group, which keeps the values of its columns and not the row. Throws if one fails. */
   readonly add: (scope: Scope) => void
-  /** Output rows, sorted by key; a group that fails is told and left out. Pauses between groups. */
+  /** Output rows, sorted by key; a failing group is passed to `failed` and left out. Pauses between groups. */
   readonly rows: (outer: Scope, failed: (error: unknown) => void) => Slices<ReadonlyArray<GroupedRow>>
 }
 
-/** An output row and the key of its group: that of the group's first row. */
+/** An output row, and its group's key as the first row has it. */
 interface GroupedRow {
   readonly key: ReadonlyArray<Value>
   readonly value: Value
@@ -383,9 +383,9 @@ export interface Grouping {
   readonly of: (scope: Scope) => Contribution
   /** Whether an expression that `of` evaluates can fail. */
   readonly canFail: boolean
-  /** Values of these are columns as they are; of other columns only whether they are true. */
+  /** Columns whose values are kept whole; of other columns only whether they are true. */
   readonly columns: ReadonlyArray<Expr>
-  /** Contributions as text: equal texts, equal contributions. */
+  /** Text of the columns and keys: equal texts have equal contributions. */
   readonly text: string
   readonly calls: ReadonlyArray<Call>
   /** The output row, given the results of the calls. */
@@ -393,7 +393,7 @@ export interface Grouping {
   readonly gathering: () => Gathering
 }
 
-/** Whether an expression speaks of the row it stands in, of which a group has many. */
+/** Whether an expression refers to its own row, of which a group has many. */
 const namesThis = (e: Expr): boolean => someSeen(e, isThis)
 
 const compileBuild = (select: Select, needs: Needs): Output => {
@@ -422,7 +422,7 @@ const groupOf = (key: ReadonlyArray<Value>, columns: number): Group => {
   return { key, size: 0, columns: kept, column: (at) => kept[at]! }
 }
 
-/** Bytes of a group beside its values, and of a place in an array. */
+/** Bytes of a group without its values, and of an array element. */
 const groupBytes = 256
 const placeBytes = 8
 
@@ -496,7 +496,7 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
           const found = groups.get(id)
           const most = budget.bytes
           const entered = found === undefined ? groupBytes + placeBytes * key.length + bytesOf(key, most) : 0
-          // Values made on the way are let go again; those that the group keeps are paid for.
+          // Gives back all bytes made meanwhile; the group pays for what it keeps.
           keepBytes(budget, bytes, 0)
           make(budget, entered + placeBytes * values.length + bytesOf(values, most))
           const into = found ?? enter(id, key)

@@ -1,9 +1,9 @@
 /**
- * What of a SELECT a store that reads in key order can do by itself: a range of one table, how many of its rows, which
- * of them surely fail the filter.
+ * The parts of a SELECT that a store reading in key order can do itself: a range of one table, the number of rows, and
+ * skipping rows that surely fail the filter.
  *
- * Why so: an SSP pulls its tables in chunks, and a chunk must cost what it holds. The ranges here only ever leave
- * out rows that the evaluator would read in vain, and never one on which the filter would fail before it says no.
+ * Why so: an SSP pulls its tables in chunks, and a chunk must cost no more than its own rows. The ranges leave out only
+ * rows that the filter would reject, never a row on which the filter would fail first.
  */
 import { analyze } from "../../syntax/analyze.ts"
 import type { Expr, Select } from "../../syntax/ast.ts"
@@ -16,7 +16,7 @@ import type { Scope } from "../scope.ts"
 import { ordersById } from "./select.ts"
 import { compileSources, conjuncts, fixed, idTerms, inKeyOrder } from "./sources.ts"
 
-/** Rows of one table in key order, exactly those that a SELECT shows: behind the first `start`, at most `limit`. */
+/** Rows of one table in key order, exactly the shown ones: after the first `start`, at most `limit`. */
 export interface KeyScan {
   readonly table: string
   readonly range: Range | undefined
@@ -24,7 +24,7 @@ export interface KeyScan {
   readonly limit: number
 }
 
-/** Undefined when it fails, which is then the evaluator's to say. */
+/** Undefined if `body` fails; the evaluator then reports the failure. */
 const safely = <A>(body: () => A): A | undefined => {
   try {
     return body()
@@ -34,10 +34,10 @@ const safely = <A>(body: () => A): A | undefined => {
   }
 }
 
-/** The value of something that is the same for every row. */
+/** The value of an expression that is the same for every row. */
 const valueOf = (e: Expr, scope: Scope): Value => (fixed(e) ? compile(e)(scope) : undefined)
 
-/** Whether the filter says no more than the range of keys that it is read as. */
+/** Whether the filter means exactly its range of keys. */
 const isRange = (select: Select, table: string, scope: Scope): boolean => {
   const terms = idTerms(select.where)
   return (
@@ -71,12 +71,10 @@ const scanOf = (select: Select, scope: Scope): KeyScan | undefined => {
   return source instanceof RecordRange ? { table: source.table, range: source.range, start, limit } : undefined
 }
 
-/** The scan that a SELECT is, if it is one: nothing but the keys decides which rows it shows and in which order. */
+/** The scan equal to a SELECT, if there is one: only keys decide which rows it shows, and their order. */
 export const keyScan = (select: Select, scope: Scope): KeyScan | undefined => safely(() => scanOf(select, scope))
 
-/**
- * Whether the tables of a SELECT are read for its own rows alone: a subquery may read the same table, and all of it.
- */
+/** Whether the tables of a SELECT are read only for its own rows: a subquery may read the same table whole. */
 export const readsOnce = (select: Select): boolean => !analyze(select).subqueries
 
 /** Whether a SELECT shows its rows unchanged: `SELECT *`. */
@@ -86,7 +84,7 @@ export const showsAll = ({ fetch, fields, omit, only, value }: Select): boolean 
 type Equality = readonly [field: string, value: string | number | boolean]
 
 /**
- * Fields with the string, int or bool that each must equal for a row to pass, from those parts of the filter that run
+ * Fields with the string, int or bool that each must equal for a row to pass, from the parts of the filter that run
  * before any part that can fail.
  */
 export const equalities = (select: Select, scope: Scope): ReadonlyArray<Equality> =>

@@ -1,7 +1,7 @@
 /**
  * Projection: from a document to an output row.
  *
- * Why so: the names are worked out once; `SELECT *` alone hands on the stored document itself, without a copy. OMIT is
+ * Why so: the names are computed once; a plain `SELECT *` returns the stored document itself, without a copy. OMIT is
  * part of it, since it only edits the row.
  */
 import type { Field, Idiom, Select } from "../../syntax/ast.ts"
@@ -17,7 +17,7 @@ import type { Compiled, Scope } from "../scope.ts"
 import { make, spend } from "../scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 
-/** Puts one projected field into the row. */
+/** Writes one projected field into the row. */
 type Put = (row: Record<string, Value>, scope: Scope) => void
 
 /** The output names of a field: its alias, or the database's name for it. */
@@ -26,7 +26,7 @@ export const outputNames = (field: Extract<Field, { kind: "expr" }>): ReadonlyAr
   return names.length === 0 ? ["?"] : names
 }
 
-/** `type::field('a.b')` and `type::fields([..])` are read and named by the path in their argument. */
+/** `type::field('a.b')` and `type::fields([..])` read the path in their argument and are named by it. */
 const dynamic = (field: Extract<Field, { kind: "expr" }>): Put | undefined => {
   const { expr, alias } = field
   if (
@@ -74,7 +74,7 @@ const putField = (field: Field, first: boolean): Put => {
     : (row, scope) => setPath(row, names, value(scope))
 }
 
-/** `*` first whatever the order it is written in: aliases win over stored fields. */
+/** `*` comes first wherever it is written: aliases override stored fields. */
 const inOrder = (fields: ReadonlyArray<Field>): ReadonlyArray<Field> => [
   ...fields.filter((f) => f.kind === "all").slice(0, 1),
   ...fields.filter((f) => f.kind !== "all")

@@ -19,7 +19,7 @@ import { copyOf, mapFields, positionOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import { type Item, isId } from "./sources.ts"
 
-/** Elements into which SPLIT splits a value; undefined if it is no list. */
+/** Elements into which SPLIT splits a value; undefined if the value is no list. */
 const elementsOf = (v: Value): ReadonlyArray<Value> | undefined =>
   Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : undefined
 
@@ -29,7 +29,7 @@ const payPieces = ({ scope: { budget } }: Item, pieces: number, width: number): 
   make(budget, pieces * (160 + 48 * width))
 }
 
-/** SPLIT on a path of the document (SELECT VALUE): a row per element, which takes the place of the array or set. */
+/** SPLIT on a path of the document (SELECT VALUE): a row per element, which replaces the array or set. */
 export const docSplitter = (idiom: Idiom) => {
   const read = compileParts(idiom.parts)
   return (item: Item): ReadonlyArray<Item> => {
@@ -63,14 +63,14 @@ export const rowSplitter = (idiom: Idiom) => {
 }
 
 interface SortReader {
-  /** The value from the document; undefined where it is inside the projected row. */
+  /** Reads the value from the document; undefined if it is inside the projected row. */
   readonly fromDoc: Compiled | undefined
-  /** The expression evaluated on the document; undefined where the value is inside the projected row. */
+  /** The expression to evaluate on the document; undefined if the value is inside the projected row. */
   readonly expr: Expr | undefined
   readonly read: (item: Item) => Value
 }
 
-/** Reads a sort value: inside the row where the path starts with an alias, else from the document. */
+/** Reads a sort value: from the row if the path starts with an alias, else from the document. */
 const sortReader = (select: Select, idiom: Idiom): SortReader => {
   const text = print(idiom)
   if (select.group !== undefined || (select.split.length > 0 && !select.value)) {
@@ -105,7 +105,7 @@ const fromDoc = (expr: Expr, value = compile(expr)): SortReader => ({
 
 const fieldNames = (e: Expr): string => (e.kind === "call" ? e.name : "")
 
-/** Output rows nest by the names of a path. */
+/** Reads the row, whose fields nest by the names of a path. */
 const atOutput = (idiom: Idiom): ((item: Item) => Value) => {
   const names = aliasNames(idiom)
   return (item) => names.reduce<Value>((v, name) => (isObj(v) ? field(v, name) : undefined), item.value)
@@ -116,7 +116,7 @@ export interface Sort extends SortReader {
   readonly compare: (a: Value, b: Value) => number
 }
 
-/** Ids of rows in the order of their tables, as the database's planner reads them. */
+/** Orders ids of rows as their tables do, like the database's planner. */
 const inTableOrder = (a: Value, b: Value): number =>
   a instanceof RecordId && b instanceof RecordId ? compareRecords(a, b) : compare(a, b)
 
@@ -129,8 +129,8 @@ export const compileSort = (select: Select, term: OrderTerm): Sort => {
 }
 
 /**
- * Rows with their sort values, sorted; equal ones by record id, else as they came. Runs are sorted, then merged by
- * twos, with pauses.
+ * Sorts rows with their sort values; equal ones by record id, without ids in their former order. Runs are sorted, then
+ * merged by twos, with pauses.
  */
 export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: Budget): Slices<Array<Item>> {
   const compare = (a: Item, b: Item): number => {
@@ -144,9 +144,9 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: 
 }
 
 /**
- * Fetches from where so many parts of a path are behind: every link on it becomes its document, and lists are gone
- * through. A link in front of the first part, and one behind an index, ends the path: `SELECT VALUE author .. FETCH
- * author` gives authors. Other parts than fields, `.*`, `[$]` and indexes end it too.
+ * Fetches along a path from part `at` on: every link on it becomes its document, and lists are mapped. A link before
+ * the first part, or after an index, ends the path: `SELECT VALUE author .. FETCH author` gives authors. Parts other
+ * than fields, `.*`, `[$]` and indexes end it too.
  */
 const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope): Value => {
   const part = parts[at]
@@ -175,11 +175,11 @@ const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope)
   return copy
 }
 
-/** An index that is a number names an element of a list, and nothing of a link. */
+/** A numeric index selects an element of a list, and nothing of a link. */
 const isNumbered = (part: Part): boolean =>
   part.kind === "index" && part.index.kind === "literal" && typeof part.index.value === "number"
 
-/** FETCH: links at the named paths become documents, one path behind the other, in the order of their texts. */
+/** FETCH: links at the named paths become documents, path by path in the order of their texts. */
 export const fetching = ({ fetch }: Pick<Select, "fetch">) => {
   const paths = new Map(fetch.map((idiom) => [print(idiom), idiom.parts]))
   const sorted = [...paths.keys()].sort().map((text) => paths.get(text)!)

@@ -1,11 +1,11 @@
 /**
  * SELECT as the plain evaluator runs it: source, filter, split, group or project, order, window, fetch.
  *
- * Why so: this is the law the engine is tested against, the answer to `/proxy/query`, and the engine's fallback, so it
- * is written for plainness: each step is a list to a list. A failing row fails the statement, or (D2a) is left out and
- * named. Equal sort keys are ordered by record id; without ORDER BY rows keep the order of their sources. A run is a
- * generator that yields every few hundred rows, so that a host may let other work in between; rows behind the window
- * are not read.
+ * Why so: this is the reference that the engine is tested against, the answer to `/proxy/query`, and the engine's
+ * fallback, so it is written for plainness: each step maps a list to a list. A failing row fails the statement, or
+ * (D2a) is left out and named. Equal sort keys are ordered by record id; without ORDER BY rows keep the order of their
+ * sources. A run is a generator that yields every few hundred rows, so that a host may let other work in between; rows
+ * behind the window are not read.
  */
 import { Either } from "effect"
 import type { Expr, Select, Statement } from "../../syntax/ast.ts"
@@ -51,9 +51,9 @@ export interface Options {
   readonly source: Source
   readonly params: { readonly [name: string]: Value }
   readonly budget: Budget
-  /** The present, for `time::now()`; without it such calls fail. */
+  /** Time for `time::now()`; without it such calls fail. */
   readonly now?: Datetime
-  /** Rows it may give; more is a failure that names the setting. */
+  /** Most rows of the result; more is a failure that names the setting. */
   readonly maxRows?: number
   /** Treatment of a row that fails: the statement fails (default), or the row is left out and listed. */
   readonly onFailure?: "fail" | "leaveOut"
@@ -68,16 +68,16 @@ interface Plan {
   ) => Slices<Array<SelectedRow>>
 }
 
-/** Rows, and steps, between two pauses at most. */
+/** Most rows, and steps, between two pauses. */
 const sliceRows = 256
 const sliceSteps = 4096
 
-/** When to pause next: after so many rows, or sooner where rows are much work. */
+/** When to pause next: after a number of rows, or sooner if rows are expensive. */
 interface Pace {
   rows: number
   mark: number
   readonly budget: Budget
-  /** Each row has its own share of the budget; inside another row's evaluation (a subquery) that one's holds. */
+  /** Each row has its own share of the budget; inside another row's evaluation (a subquery) that share applies. */
   readonly outermost: boolean
 }
 
@@ -88,7 +88,7 @@ const pace = (budget: Budget): Pace => ({
   outermost: budget.floor === 0
 })
 
-/** Counts a row that begins; true when it is time to pause first. */
+/** Counts a new row; answers true if a pause is due before it. */
 const due = (p: Pace): boolean => {
   if (p.outermost) beginRow(p.budget)
   if (--p.rows > 0 && p.budget.left > p.mark) return false
@@ -109,7 +109,7 @@ const leaveOut = (error: unknown, left: Array<LeftOut> | undefined, record: Reco
   left.push({ record, failure: error })
 }
 
-/** Keeps what `step` gives. */
+/** Calls `step` for each item, and collects its results. */
 function* each<A>(
   items: ReadonlyArray<Item>,
   outer: Scope,
@@ -144,11 +144,11 @@ interface Reading {
   /** Number of steps that reading and filtering one row costs. */
   readonly steps: number
   readonly left: Array<LeftOut> | undefined
-  /** Stop when so many have passed. */
+  /** Stops after this many rows have passed. */
   readonly most: number
 }
 
-/** Reads rows and hands on those that pass. One scope serves all rows while they are only filtered. */
+/** Reads rows and passes on those that match. One scope serves all rows as long as they are only filtered. */
 function* read(
   values: ReadonlyArray<Value>,
   outer: Scope,
@@ -192,14 +192,14 @@ function* read(
   done(p)
 }
 
-/** A window up to so many rows holds little more than it shows while rows are read. It is sorted without a pause. */
+/** A window up to this size holds little more than its rows while reading, and is sorted without a pause. */
 const smallWindow = 512
 const pruneAfter = 64
 
-/** Rows that are held, and paid for while they are where they were read for this query alone. */
+/** Held rows; rows that were read only for this query are paid for as long as they are held. */
 class Held {
   items: Array<Item> = []
-  /** Bytes paid for each. */
+  /** Bytes paid for each row. */
   private readonly paid = new WeakMap<Item, number>()
 
   constructor(private readonly outer: Scope) {}
@@ -209,7 +209,7 @@ class Held {
     this.items.push(item)
   }
 
-  /** Adds a row with its sort values, and lets go, now and then, what cannot be among the first `most`. */
+  /** Adds a row with its sort values; now and then drops the rows that cannot be among the first `most`. */
   addSorted(item: Item, withSort: (item: Item) => Item, order: ReadonlyArray<Sort>, most: number): void {
     const { budget } = this.outer,
       { bytes } = budget
@@ -233,7 +233,7 @@ class Held {
   }
 }
 
-/** Replaces each row by what it is split into. */
+/** Replaces each row by its pieces. */
 function* split(
   items: ReadonlyArray<Item>,
   outer: Scope,
@@ -263,7 +263,7 @@ function* grouped(gathering: Gathering, outer: Scope, left: Array<LeftOut> | und
 const shown = ({ group, record, value }: Item): SelectedRow =>
   group === undefined ? { value, record } : { value, record, group }
 
-/** `ORDER BY id` of rows that come in that order anyway. */
+/** Whether the order is `ORDER BY id` alone, for rows that come in that order anyway. */
 export const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
   first !== undefined &&
   others.length === 0 &&
@@ -289,13 +289,13 @@ const projecting =
     const { budget } = item.scope,
       { bytes } = budget
     const value = project(item.scope)
-    // Values made on the way are let go again; shown ones are kept.
+    // Intermediate values are given back; shown ones are kept.
     const light = item.scope.source.bytesOf === undefined ? lightRow : lightRead
     if (bytes - budget.bytes > light) keepValue(budget, bytes, value)
     return { scope: item.scope, record: item.record, value, sort: item.sort }
   }
 
-/** Gives a row its sort values. */
+/** Adds sort values to a row. */
 const sorting =
   (order: ReadonlyArray<Sort>): Step =>
   (item) => {
@@ -325,14 +325,14 @@ export const compileSelect = (select: Select): Plan => {
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const project = projection && projecting(projection.project),
     withSort = sorting(order)
-  // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
+  // If the window alone decides which rows are shown, only those are projected, so that no other row can fail.
   const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => o.fromDoc !== undefined)
   const ordered = order.length === 0 || (inKeyOrder(select) && ordersById(select))
   const cannotFail = projection?.canFail === false && !(select.where !== undefined && canFail(select.where))
   return {
     run: function* (outer, left, given) {
       if (isOnlyNothing(select)) raise`Expected a single result output when using the ONLY keyword`
-      // Sources and bounds of a subquery see the row around it, as `$this` and as `$parent`.
+      // Sources and bounds of a subquery see the outer row, as `$this` and as `$parent`.
       const around = outer.parent === outer.doc ? outer : inner(outer, outer.doc)
       const values: Array<Value> = []
       if (given === undefined) for (const each of sources) values.push(yield* each(around))
@@ -340,7 +340,7 @@ export const compileSelect = (select: Select): Plan => {
       const to = limit === undefined ? Infinity : from + whole("LIMIT", limit(around))
       const late = windowFirst && left === undefined
       const sortless = given === undefined ? ordered : order.length === 0
-      // Rows behind the window are not read, unless they have to be named as failing.
+      // Rows behind the window are not read, unless failing ones have to be listed.
       const most =
         sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
       const held = new Held(outer)
@@ -387,7 +387,7 @@ const value = (select: Select, rows: ReadonlyArray<SelectedRow>): Value => {
   return rows.length > 1 ? raise`Expected a single result output when using the ONLY keyword` : rows[0]?.value
 }
 
-/** A statement as an expression (subqueries). */
+/** A statement as an expression (a subquery). */
 export const compileStatement = (statement: Statement): Compiled => {
   if (statement.kind === "return") return compileReturn(statement)
   if (statement.kind !== "select") return () => raise`INFO is not allowed here`
@@ -437,7 +437,7 @@ export const selectRowsSliced = (select: Select, options: Options): Slices<Eithe
     return { rows, left }
   })
 
-/** Runs a SELECT and says for each row which record it comes from. Error: why it failed. */
+/** Runs a SELECT; the result names the record of each row. Left: why it failed. */
 export const selectRows = (select: Select, options: Options): Either.Either<Selected, Failure> =>
   drain(selectRowsSliced(select, options))
 
@@ -459,7 +459,7 @@ export const evaluateSliced = (statement: Statement, options: Options): Slices<E
         const { value: returned } = statement
         if (returned.kind === "subquery" && returned.query.kind === "select" && statement.fetch.length === 0)
           return value(returned.query, bounded(yield* compileSelect(returned.query).run(scope, undefined), options))
-        // An expression is evaluated without a pause, as a row is.
+        // An expression is evaluated without a pause, like a row.
         beginRow(budget)
         return compileReturn(statement)(scope)
       }
@@ -475,7 +475,7 @@ const bounded = <A>(rows: ReadonlyArray<A>, { maxRows = Infinity }: Options): Re
     ? raise`The query gives more than ${known(maxRows)} rows; raise ${known(limits.queryRows.setting)} to allow it`
     : rows
 
-/** Runs any statement. Error: why it failed, in the database's words. */
+/** Runs any statement. Left: why it failed, in the database's words. */
 export const evaluate = (statement: Statement, options: Options): Either.Either<Value, Failure> =>
   drain(evaluateSliced(statement, options))
 
@@ -487,8 +487,8 @@ const infoDb = (source: Source): Value => ({
 })
 
 /**
- * `INFO FOR TABLE`: the known fields as definitions (D28); of a table that holds records and is not declared it says
- * so, for its records are typed by another rule (D1).
+ * `INFO FOR TABLE`: the known fields as definitions (D28). For an undeclared table with records the answer says so,
+ * because its records are typed by another rule (D1).
  */
 const infoTable = (source: Source, table: string): Value => {
   const fields = source.fields?.(table)

@@ -31,7 +31,7 @@ export const copyOf = (o: Obj): Record<string, Value> => {
   return out
 }
 
-/** The position in a list that a constant index or `[$]` names; undefined for other parts. */
+/** The position in a list of a constant index or `[$]`; undefined for other parts. */
 export const positionOf = (part: Part, items: ReadonlyArray<Value>): number | undefined =>
   part.kind === "index" && part.index.kind === "literal"
     ? Number(part.index.value)
@@ -39,7 +39,7 @@ export const positionOf = (part: Part, items: ReadonlyArray<Value>): number | un
       ? items.length - 1
       : undefined
 
-/** Applies `change` to what stands at a path (mapped over arrays); missing parents stay missing. */
+/** Applies `change` to the value at a path (mapped over arrays); missing parents stay missing. */
 export const replaceAt = (v: Value, parts: ReadonlyArray<Part>, change: (v: Value) => Value): Value => {
   const [part, ...rest] = parts
   if (part === undefined) return change(v)
@@ -65,7 +65,7 @@ export const mapFields = (o: Obj, f: (v: Value) => Value): Obj => {
   return out
 }
 
-/** The row without what stands at a path (OMIT). */
+/** The row without the value at a path (OMIT). */
 export const removeAt = (v: Value, parts: ReadonlyArray<Part>): Value => {
   const [part, ...rest] = parts
   if (part === undefined) return v

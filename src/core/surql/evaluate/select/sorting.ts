@@ -11,9 +11,9 @@ import { compare, compareStrings } from "../../values/order.ts"
 import { collated } from "../../values/transliterate.ts"
 import type { Value } from "../../values/value.ts"
 
-/** Reads a text character by character, as code points; collated, as what each sorts as. */
+/** Reads a text as code points; collated, as the characters that each sorts as. */
 class Reader {
-  /** The character that is next; -1 behind the last. */
+  /** The next code point; -1 at the end. */
   head = -1
   private word = ""
   private inWord = 0
@@ -52,7 +52,7 @@ const isDigit = (c: number): boolean => c >= 48 && c <= 57
 const isWord = (c: number): boolean =>
   c < 0x80 ? isDigit(c) || (c >= 97 && c <= 122) : /[\p{Alphabetic}\p{N}]/u.test(String.fromCodePoint(c))
 
-/** Collated, characters that are neither letter nor digit come first, behind the end of the text. */
+/** With COLLATE, characters other than letters and digits come first, right after the end of the text. */
 const compareHeads = (a: number, b: number, collate: boolean): number =>
   collate && a >= 0 && b >= 0 ? Number(isWord(a)) - Number(isWord(b)) || a - b : a - b
 
@@ -62,9 +62,7 @@ const digitsOf = (reader: Reader): string => {
   return digits
 }
 
-/**
- * Numbers as the database compares them: the one with more digits is greater; beyond 19 digits it has 64 bits of them.
- */
+/** Digit runs as the database compares them: more digits are greater; beyond 19 digits only 64 bits count. */
 const compareNumbers = (a: string, b: string): number => {
   if (a.length !== b.length) return a.length - b.length
   if (a.length < 20) return a < b ? -1 : a > b ? 1 : 0
@@ -75,12 +73,12 @@ const compareNumbers = (a: string, b: string): number => {
 
 const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00
 
-/** Where two texts need be read from: the first difference, or the number or the character that it is part of. */
+/** Where a comparison must begin: the first difference, or the start of the number or character around it. */
 const firstDifference = (a: string, b: string, numeric: boolean): number => {
   const length = Math.min(a.length, b.length)
   let at = 0
   while (at < length && a.charCodeAt(at) === b.charCodeAt(at)) at++
-  // A character beyond ASCII may be read as digits, or not at all.
+  // A non-ASCII character may be transliterated to digits, or to nothing.
   if (numeric) while (at > 0 && (isDigit(a.charCodeAt(at - 1)) || a.charCodeAt(at - 1) >= 0x80)) at--
   return at > 0 && isHighSurrogate(a.charCodeAt(at - 1)) ? at - 1 : at
 }
@@ -103,7 +101,7 @@ const compareTexts = (a: string, b: string, collate: boolean, numeric: boolean):
   }
 }
 
-/** The comparison one ORDER BY term asks for, direction included. */
+/** The comparison of one ORDER BY term, direction included. */
 export const compareTerm = ({
   collate,
   descending,

@@ -1,8 +1,7 @@
 /**
- * Sources: the rows that tables, record ids, ranges, arrays and other values behind FROM stand for.
+ * Sources: the rows of tables, record ids, ranges, arrays and other values after FROM.
  *
- * Why so: what each kind of value means as a source is one rule, used by FROM and by graph steps with a SELECT of their
- * own.
+ * Why so: FROM and graph steps with a SELECT of their own share one rule for each kind of value.
  */
 import { type Expr, rowParams, type Select } from "../../syntax/ast.ts"
 import { decimal, isNumber, type NumberValue, toDecimal, toFloat } from "../../values/number.ts"
@@ -26,7 +25,7 @@ import { canFail, compile } from "../evaluate.ts"
 import { idIn, idOfTable, recordIn } from "../paths.ts"
 import type { Compiled, Scope } from "../scope.ts"
 
-/** A row on its way through the steps. */
+/** A row in the pipeline of a SELECT. */
 export interface Item {
   readonly scope: Scope
   readonly record: RecordId | undefined
@@ -45,7 +44,7 @@ export const inner = (outer: Scope, doc: Value): Scope => {
 
 const noSort: ReadonlyArray<Value> = []
 
-/** A row that has been read: its record is the one it names. */
+/** A row that was read: its record is its own id. */
 export const itemOf = (outer: Scope, doc: Value): Item => ({
   scope: inner(outer, doc),
   record: recordIn(doc),
@@ -77,7 +76,7 @@ function* several(scope: Scope, items: ReadonlyArray<Value>): Iterable<Value> {
 
 const nothing: ReadonlyArray<Value> = []
 
-/** The rows one source value stands for, read as they are taken. */
+/** The rows of one source value, read lazily. */
 export const rowsOf = (scope: Scope, v: Value): Iterable<Value> => {
   const { source } = scope
   if (v === undefined || v === null) return nothing
@@ -90,7 +89,7 @@ export const rowsOf = (scope: Scope, v: Value): Iterable<Value> => {
   return doc === undefined ? nothing : [doc]
 }
 
-/** True for expressions that are the same for every row: constants, parameters and paths from them. */
+/** Whether an expression is the same for every row: constants, parameters and paths from them. */
 export const fixed = (e: Expr): boolean =>
   e.kind === "literal" ||
   (e.kind === "param" && !rowParams.has(e.name)) ||
@@ -111,7 +110,7 @@ interface IdTerm {
   readonly value: Compiled
 }
 
-/** `id` compared with something that is the same for every row. */
+/** The comparison of `id` with a value that is the same for every row. */
 const idTerm = (e: Expr): IdTerm | undefined => {
   if (e.kind !== "binary") return undefined
   const op = turned[e.op]
@@ -127,8 +126,8 @@ export const conjuncts = (e: Expr | undefined): ReadonlyArray<Expr> =>
   e === undefined ? [] : e.kind === "binary" && e.op === "AND" ? [...conjuncts(e.left), ...conjuncts(e.right)] : [e]
 
 /**
- * The comparisons of `id` that every row must pass before anything of the filter can fail on it: what they exclude need
- * not be read.
+ * The comparisons of `id` that every row must pass before any other part of the filter can fail on it: excluded rows
+ * need not be read.
  */
 export const idTerms = (where: Expr | undefined): ReadonlyArray<IdTerm> => {
   const parts = conjuncts(where)
@@ -136,7 +135,7 @@ export const idTerms = (where: Expr | undefined): ReadonlyArray<IdTerm> => {
   return (first < 0 ? parts : parts.slice(0, first)).flatMap((part) => idTerm(part) ?? [])
 }
 
-/** The number that stands first, or last, in tables among those that are equal to one. */
+/** Of all numbers equal to `n`, the one that tables order first (`low`) or last. */
 const outermost = (n: NumberValue, low: boolean): Value => {
   const exact = toDecimal(n instanceof Decimal ? n.value : n)
   const whole = exact.isInteger() && exact.abs().lt("9223372036854775807") ? [int(BigInt(exact.toFixed()))] : []
@@ -147,13 +146,12 @@ const outermost = (n: NumberValue, low: boolean): Value => {
 }
 
 /**
- * A bound of keys such that every key above it as a value stands behind it in its table, or every key below it before
- * it: tables order numbers of different kinds, and datetimes within a second, otherwise than values ({@link
- * compareKeys}).
+ * A bound that is safe for tables, which order numbers of different kinds, and datetimes within a second, differently
+ * from values ({@link compareKeys}): no key that passes the comparison lies outside of it.
  */
 const widened = (v: Value, low: boolean): Value => {
   if (isNumber(v)) return outermost(v, low)
-  // The second before is last in its second, and a nanosecond behind the second that follows is first there.
+  // As text a whole second sorts last in its second: safe bounds are the second before, and 1 ns into the next.
   if (v instanceof Datetime) return low ? new Datetime(v.seconds - 1, 0) : new Datetime(v.seconds + 1, 1)
   if (v instanceof RecordId)
     return Ids.make(v.table, isComposite(v) ? (widened(v.key as Value, low) as RecordKey) : v.key)
@@ -171,7 +169,7 @@ const tighter = (a: Bound | undefined, b: Bound, direction: 1 | -1): Bound => {
   return c < 0 || (c === 0 && !b.inclusive) ? b : a
 }
 
-/** A source narrowed by comparisons of the ids: one record, nothing, a range of keys, or the whole table. */
+/** A source narrowed by the comparisons of ids: one record, nothing, a range of keys, or the whole table. */
 const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Value => {
   let from: Bound | undefined, to: Bound | undefined
   for (const { op, value } of terms) {
@@ -192,8 +190,8 @@ const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Val
 }
 
 /**
- * Compiles the sources of a SELECT. Of one table whose ids the filter compares first, only what can pass is read: one
- * record is looked up, a range of keys is read as a range. The filter still runs on the records read.
+ * Compiles the sources of a SELECT. Of a single table whose ids the filter compares first, only records that can pass
+ * are read: by look-up or as a range of keys. The filter still runs on them.
  */
 export const compileSources = (select: Select): ReadonlyArray<Compiled> => {
   const [only] = select.from
@@ -203,7 +201,7 @@ export const compileSources = (select: Select): ReadonlyArray<Compiled> => {
   return [(around) => narrowed(table, terms, { ...around, doc: undefined })]
 }
 
-/** True where rows come in the order of their ids: from one table or a range of it. */
+/** Whether rows come in the order of their ids: from one table or a range of it. */
 export const inKeyOrder = ({ from: [only, ...others] }: Select): boolean =>
   others.length === 0 &&
   (only?.kind === "table" ||

@@ -27,10 +27,10 @@ const encode64 = (bytes: Uint8Array, padded: boolean): string => {
 
 const decode64 = (text: string): Value => {
   const clean = text.replace(/={1,2}$/, "")
-  // Padding may be there, in part, or not at all.
+  // Padding may be complete, partial or missing.
   const most = (4 - (clean.length % 4)) % 4
   const bad = !/^[A-Za-z0-9+/]*$/.test(clean) || clean.length % 4 === 1 || text.length - clean.length > most
-  // Bits behind the last whole byte must be nought.
+  // Bits after the last whole byte must be zero.
   const left = clean.length % 4 === 2 ? 15 : clean.length % 4 === 3 ? 3 : 0
   if (bad || (base64.indexOf(clean.at(-1) ?? "A") & left) !== 0)
     return raise`Incorrect arguments for function encoding::base64::decode(). invalid base64`

@@ -98,11 +98,11 @@ const jaroWinkler = (a: Chars, b: Chars): number => {
   return j > 0.7 ? Math.min(1, j + 0.1 * prefix * (1 - j)) : j
 }
 
-/** How long a text is in UTF-8. */
+/** Length of a text in UTF-8. */
 const byteLength = (chars: Chars): number =>
   chars.reduce((n, c) => n + (c < "\u0080" ? 1 : c < "\u0800" ? 2 : c.length === 1 ? 3 : 4), 0)
 
-/** Pairs of characters that both have; as in the database a text counts as long as its bytes are. */
+/** Pairs of characters that both texts have; as in the database, lengths are in bytes. */
 const dice = (a: Chars, b: Chars): number => {
   const x = a.filter((c) => !/\s/.test(c)),
     y = b.filter((c) => !/\s/.test(c))
@@ -138,9 +138,7 @@ const kindOf = (c: string): Kind =>
             ? "upper"
             : "lower"
 
-/**
- * What each character of a text is worth as a place to match: the beginning of a word counts, that of the text twice.
- */
+/** Bonus of each character as a place to match: the beginning of a word counts, that of the text twice. */
 const placeBonuses = (text: Chars): ReadonlyArray<number> => {
   let before: Kind = "start"
   return text.map((c, j) => {
@@ -160,7 +158,7 @@ const placeBonuses = (text: Chars): ReadonlyArray<number> => {
 
 const asciiLower = (c: string): string => (/^[A-Z]$/.test(c) ? c.toLowerCase() : c)
 
-/** For each character of a pattern, where it is first found behind the one before; nothing when it is not. */
+/** First position of each character of a pattern after the one before; undefined if one is not found. */
 const firstPlaces = (text: Chars, pattern: Chars): ReadonlyArray<number> | undefined => {
   const out: Array<number> = []
   text.forEach((c, j) => {

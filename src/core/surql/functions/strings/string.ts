@@ -46,7 +46,7 @@ const slice = (s: string, given: ReadonlyArray<Value>): string => {
 /** Splits as the database does: an empty separator also gives the empty ends. */
 const split = (s: string, by: string): ReadonlyArray<string> => (by === "" ? ["", ...Array.from(s), ""] : s.split(by))
 
-/** Bytes a text may have that is put together. */
+/** Most bytes of a text that a function builds. */
 const maxBytes = 1_048_576
 
 /** The length of a text in UTF-8. */
@@ -54,13 +54,13 @@ const bytesOf = (s: string): number => {
   let bytes = s.length
   for (let i = 0; i < s.length; i++) {
     const c = s.charCodeAt(i)
-    // Either half of a pair is two of four bytes.
+    // Each half of a surrogate pair counts as two of its four bytes.
     if (c > 0x7f) bytes += c > 0x7ff && (c < 0xd800 || c > 0xdfff) ? 2 : 1
   }
   return bytes
 }
 
-/** Fails when a text would have more bytes than the database makes; pays for the others. */
+/** Fails if a text would have more bytes than the database makes; pays for the others. */
 const limitedText = (scope: Scope, name: string, bytes: number): void => {
   if (!(bytes >= 0 && bytes <= maxBytes))
     raise`Incorrect arguments for function ${known(name)}(). Output must not exceed ${known(maxBytes)} bytes.`
@@ -78,8 +78,8 @@ const join = (scope: Scope, name: string, parts: ReadonlyArray<string>, by: stri
 }
 
 /**
- * A text for another. Nothing is found before, behind and between all characters. As in the database, only what may
- * grow is measured.
+ * Replaces one text by another. An empty one is found before, after and between all characters. As in the database,
+ * only a result that may grow is measured.
  */
 const replaceText = (s: string, search: string, by: string, scope: Scope): string => {
   const parts = search === "" ? ["", ...Array.from(s), ""] : s.split(search)

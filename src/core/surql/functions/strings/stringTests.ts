@@ -19,7 +19,7 @@ const semver =
   /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?$/
 
 interface Version {
-  /** 64 bits without a sign each. */
+  /** Unsigned 64-bit numbers. */
   readonly parts: readonly [bigint, bigint, bigint]
   readonly pre: string | undefined
   readonly build: string | undefined

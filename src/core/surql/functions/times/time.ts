@@ -27,11 +27,11 @@ import type { Fn, Table } from "../define.ts"
 import { constant, define, volatile } from "../define.ts"
 import { formatTime } from "./timeFormat.ts"
 
-/** The present, where the caller gave one. */
+/** The time of the caller; fails without one. */
 const now = (scope: Scope, name: string): Datetime =>
   scope.now ?? raise`${known(name)}() without a datetime is not deterministic`
 
-/** A part of a datetime; without an argument, of now. */
+/** A part of a datetime; without an argument, of the present. */
 const part = (body: (d: Datetime, c: Civil) => Value): Fn => ({
   ...define<[Datetime?]>(["?datetime"], ([given], scope, name) => {
     const d = given ?? now(scope, name)
@@ -124,7 +124,7 @@ const fromUlid = (text: string): Value => {
     (n, c) => n * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(c),
     0
   )
-  // Of the fifty bits the ten letters are, forty-eight are the time.
+  // The first ten letters have fifty bits, forty-eight of which are the time.
   return fromNanos(BigInt(millis % 2 ** 48) * 1_000_000n)
 }
 

@@ -31,7 +31,7 @@ const pad = (n: number, width: number, fill = "0"): string => String(n).padStart
 const inCentury = (year: number): number => ((year % 100) + 100) % 100
 
 /**
- * The century in a byte, as the database's date library writes it: before year 0 and behind 9999 its first character is
+ * The century in a byte, as the database's date library writes it: before year 0 and after 9999 its first character is
  * no digit.
  */
 const century = (year: number): string => {
@@ -87,10 +87,10 @@ const letters: { readonly [letter: string]: (d: Datetime, c: Civil) => string } 
     `${days[weekday(d) - 1]!.slice(0, 3)} ${months[c.month - 1]!.slice(0, 3)} ${pad(c.day, 2, " ")} ${pad(c.hour, 2)}:${pad(c.minute, 2)}:${pad(c.second, 2)} ${yearText(c.year)}`
 }
 
-/** What is one number may say how it is padded (`%-d`, `%_d`, `%0e`); with any other letter that is an error. */
+/** Letters of a single number, which may have a padding flag (`%-d`, `%0e`); with others a flag is an error. */
 const mayBePadded = (letter: string): boolean => "YCymdewuUWGgVjqHkIlMSfs".includes(letter)
 
-/** A number padded as a flag says: `-` not at all, `_` with spaces, `0` with zeros behind its sign. */
+/** A number padded by a flag: `-` not at all, `_` with spaces, `0` with zeros after its sign. */
 const padded = (text: string, flag: string, width: number): string => {
   const [whole, sign = "", digits = ""] = /^([+-]?)[0 ]*(\d+)$/.exec(text) ?? []
   // A century whose first character is no digit.

@@ -1,10 +1,10 @@
 /**
  * Values from CBOR with the database's tags: from the database, and as the answer of `encoding::cbor::decode`.
  *
- * Bytes become {@link Value}s and nothing is lost (`cborWriter.ts`). Lengths are checked against the bytes there before
- * anything is made. A peer is trusted where it sends what this version does not know: an unknown tag gives its content.
- * The bytes of a stranger are not: nesting is bounded, and a tag whose content does not fit it makes all of it invalid.
- * Behind the first item anything may follow, as in the database.
+ * Bytes become {@link Value}s without loss (`cborWriter.ts`). Lengths are checked against the available bytes before
+ * anything is allocated. A peer is trusted: of an unknown tag the content is used. Bytes of a stranger are not: nesting
+ * is bounded, and a tag with unfitting content makes the whole invalid. Bytes after the first item are ignored, as in
+ * the database.
  */
 
 import * as Datetimes from "../datetime.ts"
@@ -34,7 +34,7 @@ import {
 } from "../value.ts"
 import { halfFloat, partOfGeometry, tags, typeOfGeometry, uuidText } from "./cborTags.ts"
 
-// A mark at the start of a text is part of it.
+// A byte order mark is part of the text.
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /** The bytes are no CBOR of a value. */
@@ -48,10 +48,10 @@ const invalid = (): never => {
   throw new Invalid()
 }
 
-/** The value behind the database's bytes. Throws a RangeError on bytes that are none. */
+/** The value of the database's bytes. Throws a RangeError on invalid bytes. */
 export const decode = (bytes: Uint8Array): Value => new Reader(bytes, true).value()
 
-/** The value behind the bytes of a stranger; undefined where they are none. Cost: their length. */
+/** The value of a stranger's bytes; undefined if they are invalid. Cost: their length. */
 export const decodeStranger = (bytes: Uint8Array): { readonly value: Value } | undefined => {
   try {
     return { value: new Reader(bytes, false).whole() }
@@ -75,9 +75,9 @@ class Reader {
   private readonly view: DataView
   private at = 0
   private depth = 0
-  /** Bounds that are not within a range yet. */
+  /** Bounds read that belong to no range yet. */
   private edges = 0
-  /** Nothing is made of what stands within a `NONE`. */
+  /** Within a `NONE` values are skipped, not made. */
   private skipped = 0
 
   constructor(
@@ -102,7 +102,7 @@ class Reader {
     return value
   }
 
-  /** `argument`: -1 where a length comes last. */
+  /** `argument`: -1 if the length is indefinite. */
   private compound(major: number, argument: number | bigint): Value {
     switch (major) {
       case 0:
@@ -156,7 +156,7 @@ class Reader {
     }
   }
 
-  /** Where the next bytes begin, which are passed. */
+  /** Position of the next bytes, which are then consumed. */
   private room(size: number | bigint): number {
     const at = this.at
     if (size > this.buffer.length - at) invalid()
@@ -170,7 +170,7 @@ class Reader {
     return true
   }
 
-  /** Bytes or text: whole, or in pieces of the same type up to a break. */
+  /** Bytes or text: whole, or in chunks of the same type up to a break. */
   private chunk(major: number, size: number | bigint): Uint8Array {
     if (size !== -1) {
       const at = this.room(size)
@@ -185,7 +185,7 @@ class Reader {
     return Uint8Array.from(out)
   }
 
-  /** Whether another item follows, of so many or up to a break. */
+  /** Whether another item follows, by count or up to a break. */
   private isMore(read: number, size: number | bigint): boolean {
     return size === -1 ? !this.isBreak() : read < size
   }
@@ -245,7 +245,7 @@ class Reader {
         return isList(v) ? (this.trusts ? new SetValue(v) : makeSet(v)) : undefined
       case tags.range:
         return this.range(v)
-      // Files have no value of their own here: their text is what a query would show.
+      // Files have no value type here: their text is used, as a query would show it.
       case tags.file:
         return this.trusts && isList(v) ? `f"${String(v[0])}:${String(v[1])}"` : undefined
       default:
@@ -284,7 +284,7 @@ class Reader {
 
 const textOf = (bytes: Uint8Array): string => {
   if (bytes.length <= 24) {
-    // Keys and short words are most of what comes; for them the decoder costs more than the work.
+    // Most texts are keys and short words; for them a text decoder costs more than this loop.
     let text = ""
     for (const byte of bytes) {
       if (byte > 127) break
@@ -319,7 +319,7 @@ const datetimeOf = (v: Value): Datetime | undefined => {
   return isSafe(seconds) && isNanos(nanos) && more.length === 0 ? new Datetime(seconds, nanos) : undefined
 }
 
-/** Seconds are a count of 64 bits without a sign, and were read as one with a sign. */
+/** Seconds are unsigned 64-bit, and were read as signed. */
 const durationOf = (v: Value): Duration | undefined => {
   if (!isList(v) || v.length > 2) return undefined
   const seconds = v.length > 0 ? v[0] : 0,

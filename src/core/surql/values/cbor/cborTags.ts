@@ -1,11 +1,8 @@
 /**
- * What the reader and the writer of CBOR have in common: the database's tags, half floats, and uuids as bytes.
+ * Shared by the CBOR reader and writer: the database's tags, half floats, and uuids as bytes.
  */
 
-/**
- * Numbers of the database's types; the geometries but the collection are named as their `type` in {@link
- * tagOfGeometry}.
- */
+/** Tag numbers of the database's types; geometries except collections are in {@link tagOfGeometry} by their `type`. */
 export const tags = {
   textDatetime: 0,
   none: 6,
@@ -45,7 +42,7 @@ export const typeOfGeometry: ReadonlyMap<number, string> = new Map([
   [tags.collection, "GeometryCollection"]
 ])
 
-/** Tags of the parts of a geometry; a point's are numbers. */
+/** Tags of a geometry's parts; the parts of a point are numbers. */
 export const partOfGeometry: { readonly [tag: number]: number } = {
   [tags.line]: tags.point,
   [tags.polygon]: tags.line,

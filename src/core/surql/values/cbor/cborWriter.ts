@@ -2,9 +2,9 @@
  * Values as CBOR (RFC 8949) with the database's tags: to the database, and as the answer of `encoding::cbor::encode`.
  *
  * Why our own and not the SDK's: through the SDK's values `1` and `1.0` become one, integers beyond 2^53 wrap, `-0`
- * turns into `0`, and every row would be built twice. The canonical form is an answer that is compared byte by byte:
- * numbers take the shortest form that keeps them, objects come in key order, rings are closed. To the database it does
- * not matter, and the plain form costs less.
+ * turns into `0`, and every row would be built twice. Answers are compared byte by byte, so they have the canonical
+ * form: shortest exact numbers, objects in key order, closed rings. For the database the plain form suffices and costs
+ * less.
  */
 
 import { sortedKeys } from "../order.ts"
@@ -35,10 +35,10 @@ const toUtf8 = new TextEncoder()
 /** Thrown for a value that has no binary form: a closure, a regular expression. */
 export class Unsendable extends TypeError {}
 
-/** The bytes of a value; `decode` gives it back. Throws {@link Unsendable}. */
+/** The bytes of a value, for `decode`. Throws {@link Unsendable}. */
 export const encode = (value: Value): Uint8Array => bytesOf(value, false)
 
-/** The one canonical form; undefined where there is none. Cost: the size of the value. */
+/** The canonical bytes; undefined for a value without any. Cost: the size of the value. */
 export const encodeCanonical = (value: Value): Uint8Array | undefined => {
   try {
     return bytesOf(value, true).slice()
@@ -54,7 +54,7 @@ const bytesOf = (value: Value, canonical: boolean): Uint8Array => {
   return writer.bytes()
 }
 
-/** True where a closure stands anywhere in the value. */
+/** Whether the value contains a closure. */
 export const hasClosure = (v: Value): boolean =>
   v instanceof Closure ||
   (Array.isArray(v) && (v as ReadonlyArray<Value>).some(hasClosure)) ||
@@ -68,7 +68,7 @@ class Writer {
 
   constructor(private readonly canonical: boolean) {}
 
-  /** A view of the buffer, which is longer. */
+  /** The written part of the buffer. */
   bytes(): Uint8Array {
     return this.buffer.subarray(0, this.at)
   }
@@ -128,7 +128,7 @@ class Writer {
     this.value(v)
   }
 
-  /** Seconds are a count of 64 bits without a sign, which no int is. */
+  /** Seconds are unsigned 64-bit, a range that no int has. */
   private duration({ nanos, seconds }: Duration): void {
     const parts = nanos !== 0 || !this.canonical ? [seconds, nanos] : seconds !== 0 ? [seconds] : []
     this.head(6, tags.duration)
