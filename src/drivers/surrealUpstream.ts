@@ -326,13 +326,16 @@ const halves = (views: ReadonlyArray<ViewEdges>): readonly [ReadonlyArray<ViewEd
   return [first, second]
 }
 
-/** Number of refused operations that are then sent one by one, in one request. */
-const mostSingles = 100
+/**
+ * Number of refused operations that are then sent one by one, in one request. Each of many more would cost more: the
+ * database carries all parameters of the request into every statement.
+ */
+const mostSingles = 400
 
 /** One operation in a transaction of its own, which answers whether the writer still owns the view. */
 const singleStatement = (i: number): string => `{
-  LET $view = $views[${i}];
-  LET $held = (SELECT VALUE [record::id(id), owner, assignment] FROM $ids[${i}]);
+  LET $view = $view${i};
+  LET $held = (SELECT VALUE [record::id(id), owner, assignment] FROM $id${i});
   IF [$view.key, $view.owner, $view.assignment] NOT IN $held { RETURN false };
   DELETE $view.gone RETURN NONE;
   FOR $part IN $view.puts { INSERT INTO ${Schema.edgeTable} $part ON DUPLICATE KEY UPDATE version = $input.version, clientId = $input.clientId RETURN NONE };
@@ -348,10 +351,12 @@ const applySingly = (
     ...view.removals.map((edge) => ({ edge, view: { ...view, removals: [edge], puts: [] } })),
     ...view.puts.map((edge) => ({ edge, view: { ...view, removals: [], puts: [edge] } }))
   ])
-  const bindings = {
-    ids: singles.map(({ view }) => Rows.queryId(view.key)),
-    views: singles.map(({ view }) => bound(view))
-  }
+  const bindings = Object.fromEntries(
+    singles.flatMap(({ view }, i) => [
+      [`id${i}`, Rows.queryId(view.key)],
+      [`view${i}`, bound(view)]
+    ])
+  )
   return Effect.flatMap(client.ask(singles.map((_, i) => singleStatement(i)).join(";"), bindings), (answers) => {
     const lost = new Set<string>()
     const refused: Array<EdgesApplied["refused"][number]> = []
