@@ -35,7 +35,6 @@ import * as HttpBrowsers from "./HttpBrowsers.ts"
 import * as HttpIngest from "./HttpIngest.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
 import * as HttpJobs from "./HttpJobs.ts"
-import * as HttpOverview from "./HttpOverview.ts"
 import * as HttpPass from "./HttpPass.ts"
 import * as HttpProxy from "./HttpProxy.ts"
 import * as HttpReads from "./HttpReads.ts"
@@ -43,6 +42,7 @@ import * as HttpRegistration from "./HttpRegistration.ts"
 import * as HttpReplica from "./HttpReplica.ts"
 import * as Monitor from "./monitor.ts"
 import * as Overview from "./overview.ts"
+import * as ViewListing from "./viewListing.ts"
 
 const ok = { status: "ok" } as const
 const assignedViews = Answers.jsonOf(AssignedViews)
@@ -90,8 +90,8 @@ const view = Effect.gen(function* () {
           Effect.map(aheadMs),
           Effect.flatMap((ahead) =>
             order === "cost"
-              ? Overview.costliest(pool.state(), ahead, client, { limit, search, ssp })
-              : Effect.succeed(Overview.views(pool.state(), ahead, { after, limit, search, ssp }))
+              ? ViewListing.costliest(pool.state(), ahead, client, { limit, search, ssp })
+              : Effect.succeed(ViewListing.views(pool.state(), ahead, { after, limit, search, ssp }))
           ),
           Effect.flatMap(assignedViews)
         )
@@ -258,7 +258,7 @@ const monitor = Effect.gen(function* () {
   const { tasks } = yield* Progress
   const leadership = yield* Leadership
   const startedAt = yield* steadyMs
-  const overview = yield* HttpOverview.make(startedAt)
+  const overview = yield* Overview.make(startedAt)
   return group(SchedulerApi, "monitor", {
     metrics: {
       response: ({ asked: { headers }, urlParams }) =>

@@ -16,6 +16,10 @@ import type { Info } from "../../protocol/wire.ts"
 export const members = (state: State.State): ReadonlyArray<State.SspMember> =>
   [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
 
+/** Number of events that an SSP lacks; 0 if it must bootstrap again before it is sent any. */
+export const lacking = (state: State.State, { queue, state: its }: State.SspMember): number =>
+  its === "Overflowed" ? 0 : DeliveryQueue.waiting(queue, state.log)
+
 /** Number of views that have an owner, or wait for one. */
 export const viewCount = (state: State.State): number =>
   HashMap.reduce(state.views, 0, (count, view) => (view.gone ? count : count + 1))
@@ -100,6 +104,6 @@ export const progress = (
   ssps: members(state).map((member) => ({
     id: member.ssp,
     status: Member.shown[member.state],
-    waiting: member.state === "Overflowed" ? 0 : DeliveryQueue.waiting(member.queue, state.log)
+    waiting: lacking(state, member)
   }))
 })

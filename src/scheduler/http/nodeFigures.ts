@@ -4,23 +4,19 @@
  * From memory but for the disk's free space and the replica's position, so that looking at a scheduler in trouble costs
  * it nothing. SSPs are labels: there are few, and an SSP that is gone has no figures.
  */
-import { Effect, HashMap, HashSet, Layer, Option } from "effect"
-import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
+import { Effect, HashMap, HashSet, Option } from "effect"
 import type * as State from "../../core/cluster/state.ts"
 import * as Waiting from "../../core/cluster/waiting.ts"
 import * as Latency from "../../core/telemetry/latency.ts"
 import * as Core from "../../core/telemetry/meters.ts"
 import { declared } from "../../core/telemetry/metrics.ts"
 import { readings as changeReadings } from "../../node/database/changeReader.ts"
+import * as Figures from "../../node/http/nodeFigures.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { Meters } from "../../ports/Meters.ts"
-import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
-import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
-import { Progress, running } from "../../ports/Progress.ts"
-import { Release } from "../../ports/Release.ts"
+import { Progress } from "../../ports/Progress.ts"
 import { Replica } from "../../ports/Replica.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
-import { steadyMs } from "../../ports/Turn.ts"
 import { Wal } from "../../ports/Wal.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest } from "../ingest/Ingest.ts"
@@ -41,7 +37,7 @@ const ofMembers = (state: State.State, now: number): Core.Readings => {
     schedulerSsps: schedulerSsps.labels.state.map(
       (name) => [[name], members.filter(({ state: own }) => own.toLowerCase() === name).length] as const
     ),
-    sspLag: each((member) => (member.state === "Overflowed" ? 0 : DeliveryQueue.waiting(member.queue, state.log))),
+    sspLag: each((member) => Monitor.lacking(state, member)),
     sspLagLimit: state.config.maxBuffer,
     schedulerQuarantined: HashMap.size(state.quarantined),
     sspAssigned: each(({ views }) => HashSet.size(views)),
@@ -72,38 +68,25 @@ const make = Effect.gen(function* () {
   const feed = yield* ChangeFeed
   const wal = yield* Wal
   const replica = yield* Replica
-  const { version } = yield* Release
   const { latency } = yield* IngestTimes
-  const meters = yield* Meters
-  const progress = yield* Progress
-  const process = yield* ProcessFigures
-  const heap = yield* Heap
   const leadership = yield* Leadership
-  PoolMeters.watch(pool, meters, progress)
+  PoolMeters.watch(pool, yield* Meters, yield* Progress)
   const ofStores = Effect.gen(function* () {
     const usage = wal.usage === undefined ? undefined : yield* wal.usage
     const applied = Option.getOrUndefined(yield* Effect.option(replica.applied))
     return { walBytes: usage?.bytes, walFree: usage?.freeBytes, replicaSeq: applied }
   })
-  return Effect.gen(function* () {
-    const now = yield* steadyMs
-    const compared = progress.endedAt("reconcile")
-    return Core.families("scheduler", meters, {
-      ...ofProcess(yield* process),
-      ...ofMemory(heap.memory()),
+  return (now: number) =>
+    Effect.map(ofStores, (stores) => ({
       ...ofState(pool.state(), now),
-      ...(yield* ofStores),
+      ...stores,
       ...Monitor.logReadings(leadership.status()),
-      buildInfo: [[[version, "scheduler"], 1]],
-      tasksRunning: running(progress.tasks()),
-      reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
       snapshotAge: Math.max(0, now - pool.checkpointedAt()) / 1000,
       ingestDuration: Latency.histogram(latency),
       ingestPending: waiting(),
       ingestPendingLimit: config.maxPendingChanges,
       ...changeReadings(feed.figures())
-    })
-  })
+    }))
 })
 
-export const layer = Layer.effect(NodeFigures, make)
+export const layer = Figures.layer("scheduler", make)

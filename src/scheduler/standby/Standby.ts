@@ -3,20 +3,17 @@
  */
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Layer } from "effect"
-import * as Core from "../../core/telemetry/meters.ts"
 import * as Text from "../../core/telemetry/metricText.ts"
 import * as Answers from "../../node/http/answers.ts"
 import { makeJudge } from "../../node/http/bearer.ts"
 import * as Front from "../../node/http/front.ts"
 import * as Guard from "../../node/http/guard.ts"
+import * as Figures from "../../node/http/nodeFigures.ts"
 import { group } from "../../node/http/routes.ts"
 import { Audit } from "../../ports/Audit.ts"
 import type { Asked } from "../../ports/Front.ts"
-import { Meters } from "../../ports/Meters.ts"
-import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
-import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { NodeFigures } from "../../ports/NodeFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
-import { Release } from "../../ports/Release.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { Cloned, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
 import { StandbyApi } from "../../protocol/StandbyApi.ts"
@@ -41,23 +38,11 @@ const isOwn = ({ headers, url }: Pick<Asked, "headers" | "url">): boolean => {
 }
 
 const layerFigures = (election: LeaderElection, following: FollowerReplica) =>
-  Layer.effect(
-    NodeFigures,
-    Effect.gen(function* () {
-      const { version } = yield* Release
-      const process = yield* ProcessFigures
-      const heap = yield* Heap
-      const meters = yield* Meters
-      return Effect.map(process, (used) =>
-        Core.families("scheduler", meters, {
-          ...ofProcess(used),
-          ...ofMemory(heap.memory()),
-          ...Monitor.logReadings(election.status()),
-          buildInfo: [[[version, "scheduler"], 1]],
-          replicaSeq: following.applied()
-        })
-      )
-    })
+  Figures.layer(
+    "scheduler",
+    Effect.succeed(() =>
+      Effect.sync(() => ({ ...Monitor.logReadings(election.status()), replicaSeq: following.applied() }))
+    )
   )
 
 const monitor = (election: LeaderElection, following: FollowerReplica) =>

@@ -3,18 +3,13 @@
  *
  * From memory alone; only the number of rows costs more than a look, a pass over the views.
  */
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import * as Latency from "../../core/telemetry/latency.ts"
 import * as Core from "../../core/telemetry/meters.ts"
 import { declared } from "../../core/telemetry/metrics.ts"
 import { readings as changeReadings } from "../../node/database/changeReader.ts"
+import * as Figures from "../../node/http/nodeFigures.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
-import { Meters } from "../../ports/Meters.ts"
-import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
-import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
-import { Progress, running } from "../../ports/Progress.ts"
-import { Release } from "../../ports/Release.ts"
-import { steadyMs } from "../../ports/Turn.ts"
 import { SspConfig } from "../Config.ts"
 import { ChangeFeed } from "../database/ChangeFeed.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
@@ -28,12 +23,7 @@ const attemptResults = declared.jobAttempts.labels.result
 const make = Effect.gen(function* () {
   const config = yield* SspConfig
   const { phase } = yield* Lifecycle
-  const { version } = yield* Release
   const { fed, latency } = yield* IngestTimes
-  const meters = yield* Meters
-  const progress = yield* Progress
-  const process = yield* ProcessFigures
-  const heap = yield* Heap
   const edges = yield* EdgeWriter
   const jobs = yield* Jobs
   const views = yield* Views
@@ -54,45 +44,40 @@ const make = Effect.gen(function* () {
       edgeDifferences: differences
     }
   }
-  return Effect.gen(function* () {
-    const now = yield* steadyMs
-    const compared = progress.endedAt("reconcile")
-    const figures = views.figures()
-    const held = figures.held()
-    return Core.families("ssp", meters, {
-      ...ofProcess(yield* process),
-      ...ofMemory(heap.memory()),
-      ...edgeReadings(),
-      ...changeReadings(changeFeed.figures()),
-      buildInfo: [[[version, "ssp"], 1]],
-      tasksRunning: running(progress.tasks()),
-      reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
-      ingestDuration: Latency.histogram(latency),
-      feedApply: Latency.histogram(fed),
-      ingestPending: figures.pendingChanges,
-      ingestPendingLimit: config.maxPendingChanges,
-      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()),
-      sspViews: figures.views,
-      sspViewsLimit: config.maxViews,
-      viewsQuarantined: figures.quarantined.length,
-      sspViewRows: figures.rows(),
-      sspInstances: held.instances,
-      sspHeldRows: held.heldRows,
-      sspTombstones: held.tombstones,
-      sspRecords: figures.records,
-      sspRecordBytes: figures.record_bytes,
-      sspTables: views.records.tableNames().length,
-      sspStreams: figures.streams,
-      sspStreamedChars: figures.streamedChars,
-      sspStreamsLimit: config.maxStreams,
-      sspLogSeq: figures.seq ?? undefined,
-      jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),
-      jobAttempts: jobs
-        .figures()
-        .flatMap(({ counts, table }) => attemptResults.map((result) => [[table, result], counts[result]] as const)),
-      jobLeasesLost: jobs.figures().map(({ counts, table }) => [[table], counts.lost] as const)
+  return () =>
+    Effect.sync(() => {
+      const figures = views.figures()
+      const held = figures.held()
+      const lanes = jobs.figures()
+      return {
+        ...edgeReadings(),
+        ...changeReadings(changeFeed.figures()),
+        ingestDuration: Latency.histogram(latency),
+        feedApply: Latency.histogram(fed),
+        ingestPending: figures.pendingChanges,
+        ingestPendingLimit: config.maxPendingChanges,
+        sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()),
+        sspViews: figures.views,
+        sspViewsLimit: config.maxViews,
+        viewsQuarantined: figures.quarantined.length,
+        sspViewRows: figures.rows(),
+        sspInstances: held.instances,
+        sspHeldRows: held.heldRows,
+        sspTombstones: held.tombstones,
+        sspRecords: figures.records,
+        sspRecordBytes: figures.record_bytes,
+        sspTables: views.records.tableNames().length,
+        sspStreams: figures.streams,
+        sspStreamedChars: figures.streamedChars,
+        sspStreamsLimit: config.maxStreams,
+        sspLogSeq: figures.seq ?? undefined,
+        jobs: lanes.flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),
+        jobAttempts: lanes.flatMap(({ counts, table }) =>
+          attemptResults.map((result) => [[table, result], counts[result]] as const)
+        ),
+        jobLeasesLost: lanes.map(({ counts, table }) => [[table], counts.lost] as const)
+      }
     })
-  })
 })
 
-export const layer = Layer.effect(NodeFigures, make)
+export const layer = Figures.layer("ssp", make)

@@ -5,6 +5,7 @@
  */
 import { Effect } from "effect"
 import { warningsOf } from "../../node/database/schemaWatch.ts"
+import { usedOf } from "../../node/http/nodeFigures.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
@@ -32,7 +33,6 @@ export const make = Effect.gen(function* () {
   const startedAt = yield* steadyMs
   const store = storeText(config)
   return Effect.gen(function* () {
-    const used = yield* figures
     const {
       pendingChanges,
       pendingEdges,
@@ -48,8 +48,7 @@ export const make = Effect.gen(function* () {
       mode,
       store,
       uptime_seconds: ((yield* steadyMs) - startedAt) / 1000,
-      used:
-        used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 },
+      used: usedOf(yield* figures),
       ingest: latency.snapshot(),
       feed: views.tables.held() === undefined ? null : fed.snapshot(),
       warnings: warningsOf(types.known(), feed.figures()),
