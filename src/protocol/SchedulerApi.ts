@@ -187,29 +187,26 @@ const views = HttpApiEndpoint.get("views")`/views`
     doc("List the views (extension)", "In key order, page by page, each with the SSP that maintains it.")
   )
 
+/** How a request fails that is handed on to an SSP, beside the failures of the SSP's own. */
+const PassedOn = Schema.Union(Errors.Unauthorized, Errors.NoSspAvailable, Errors.SspNotReady, Errors.SspUnreachable)
+
 const passed =
   "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
 
 const view = ViewEndpoints.read
-  .addError(Errors.Unauthorized)
+  .addError(PassedOn)
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
-  .addError(Errors.NoSspAvailable)
-  .addError(Errors.SspNotReady)
-  .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(
     doc("Read a view (extension)", `The current result (D11), with \`ETag\` and 304 as the SSP answers them. ${passed}`)
   )
 
 const stream = ViewEndpoints.stream
-  .addError(Errors.Unauthorized)
+  .addError(PassedOn)
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
-  .addError(Errors.NoSspAvailable)
-  .addError(Errors.SspNotReady)
   .addError(Errors.Overloaded)
-  .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId} ${passed}`))
 
@@ -221,16 +218,6 @@ const debugView = ViewEndpoints.debug
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
-
-const openStream = BrowserEndpoints.openStream.middleware(JsonBody).middleware(ViewBearer)
-
-const changeStream = BrowserEndpoints.changeStream.middleware(JsonBody).middleware(ViewBearer)
-
-const token = BrowserEndpoints.token.middleware(JsonBody).middleware(ViewBearer)
-
-const revoke = BrowserEndpoints.revoke.middleware(JsonBody).middleware(ViewBearer)
-
-const touch = BrowserEndpoints.touch.middleware(JsonBody).middleware(ViewBearer)
 
 const overview = HttpApiEndpoint.get("overview")`/overview`
   .addSuccess(Overview.SchedulerOverview)
@@ -338,28 +325,19 @@ const passedJob =
   "Asked of an SSP that runs this table, with the caller's own `Authorization`; its answer is passed on, with the results that were reported here."
 
 const jobs = JobEndpoints.list
-  .addError(Errors.Unauthorized)
-  .addError(Errors.NoSspAvailable)
-  .addError(Errors.SspNotReady)
-  .addError(Errors.SspUnreachable)
+  .addError(PassedOn)
   .middleware(SchedulerBearer)
   .annotateContext(doc("List jobs (extension)", passedJob))
 
 const job = JobEndpoints.look
-  .addError(Errors.Unauthorized)
-  .addError(Errors.NoSspAvailable)
-  .addError(Errors.SspNotReady)
-  .addError(Errors.SspUnreachable)
+  .addError(PassedOn)
   .middleware(SchedulerBearer)
   .annotateContext(doc("Look at a job (extension)", passedJob))
 
 const retry = JobEndpoints.retry
-  .addError(Errors.Unauthorized)
-  .addError(Errors.NoSspAvailable)
-  .addError(Errors.SspNotReady)
+  .addError(PassedOn)
   .addError(Errors.ReplicaFailed)
   .addError(Errors.Overloaded)
-  .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(
     doc(
@@ -369,12 +347,9 @@ const retry = JobEndpoints.retry
   )
 
 const cancel = JobEndpoints.cancel
-  .addError(Errors.Unauthorized)
-  .addError(Errors.NoSspAvailable)
-  .addError(Errors.SspNotReady)
+  .addError(PassedOn)
   .addError(Errors.ReplicaFailed)
   .addError(Errors.Overloaded)
-  .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
 
@@ -467,11 +442,12 @@ class View extends HttpApiGroup.make("view")
   .add(stream)
   .annotate(OpenApi.Description, "Views and the SSPs that hold them.") {}
 class Browser extends HttpApiGroup.make("browser")
-  .add(openStream)
-  .add(changeStream)
-  .add(token)
-  .add(revoke)
-  .add(touch)
+  .add(BrowserEndpoints.openStream)
+  .add(BrowserEndpoints.changeStream)
+  .add(BrowserEndpoints.token)
+  .add(BrowserEndpoints.revoke)
+  .add(BrowserEndpoints.touch)
+  .middlewareEndpoints(ViewBearer)
   .annotate(OpenApi.Description, BrowserEndpoints.description) {}
 class Ssp extends HttpApiGroup.make("ssp")
   .add(join)

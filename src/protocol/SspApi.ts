@@ -114,19 +114,15 @@ const stream = ViewEndpoints.stream
   .middleware(Bearer)
   .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId}`))
 
-const openStream = BrowserEndpoints.openStream.middleware(JsonBody).middleware(Ready).middleware(Bearer)
+const openStream = BrowserEndpoints.openStream.middleware(Ready).middleware(Bearer)
 
-const changeStream = BrowserEndpoints.changeStream.middleware(JsonBody).middleware(Ready).middleware(Bearer)
+const changeStream = BrowserEndpoints.changeStream.middleware(Ready).middleware(Bearer)
 
-const token = BrowserEndpoints.token.middleware(JsonBody).middleware(Bearer)
+const token = BrowserEndpoints.token.middleware(Bearer)
 
-const revoke = BrowserEndpoints.revoke.middleware(JsonBody).middleware(Bearer)
+const revoke = BrowserEndpoints.revoke.middleware(Bearer)
 
-const touch = BrowserEndpoints.touch
-  .addError(Errors.StoreFailed)
-  .middleware(JsonBody)
-  .middleware(Ready)
-  .middleware(Bearer)
+const touch = BrowserEndpoints.touch.addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer)
 
 const free = HttpApiEndpoint.post("free")`/view/free`
   .setPayload(Wire.ViewFreeing)

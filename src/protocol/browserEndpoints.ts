@@ -8,6 +8,7 @@ import { Schema } from "effect"
 import { audits, needs, opensViews } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
+import { JsonBody } from "./jsonBody.ts"
 import { doc } from "./openApi.ts"
 import * as StreamEvents from "./streamEvents.ts"
 import * as ViewAccess from "./viewAccess.ts"
@@ -17,6 +18,7 @@ export const description = "Live views for pages: several over one connection, t
 
 export const openStream = HttpApiEndpoint.post("openStream")`/stream`
   .setPayload(ViewAccess.StreamOpening)
+  .middleware(JsonBody)
   .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.manyStream] }))
   .annotateContext(opensViews)
   .annotateContext(
@@ -30,6 +32,7 @@ export const changeStream = HttpApiEndpoint.post(
   "changeStream"
 )`/stream/${HttpApiSchema.param("stream_id", Schema.String.annotations({ examples: [Examples.streamId] }))}`
   .setPayload(ViewAccess.StreamChange)
+  .middleware(JsonBody)
   .addSuccess(ViewAccess.StreamChanged)
   .addError(Errors.StreamNotFound)
   .annotateContext(opensViews)
@@ -42,6 +45,7 @@ export const changeStream = HttpApiEndpoint.post(
 
 export const token = HttpApiEndpoint.post("token")`/view/token`
   .setPayload(ViewAccess.TokenAsked)
+  .middleware(JsonBody)
   .addSuccess(ViewAccess.TokenGiven)
   .annotateContext(needs("read"))
   .annotateContext(
@@ -53,6 +57,7 @@ export const token = HttpApiEndpoint.post("token")`/view/token`
 
 export const revoke = HttpApiEndpoint.post("revoke")`/view/token/revoke`
   .setPayload(ViewAccess.TokenRevoked)
+  .middleware(JsonBody)
   .addSuccess(Wire.Ok)
   .annotateContext(audits("view.token.revoke", "register"))
   .annotateContext(
@@ -64,6 +69,7 @@ export const revoke = HttpApiEndpoint.post("revoke")`/view/token/revoke`
 
 export const touch = HttpApiEndpoint.post("touch")`/view/touch`
   .setPayload(ViewAccess.Touch)
+  .middleware(JsonBody)
   .addSuccess(ViewAccess.Touched)
   .addError(Errors.Overloaded)
   .annotateContext(opensViews)
