@@ -32,7 +32,7 @@ const formatOf = (state: State.State, id: string): StreamFormat => {
   return isFormat(format) ? format : "flat"
 }
 
-type ViewCall<Asked> = Omit<Call, "json" | "text"> & {
+type ViewCall<Asked> = Call & {
   readonly path: { readonly view_id: string }
   readonly urlParams: Asked & { readonly errors?: "kinds" | undefined }
 }
@@ -67,24 +67,29 @@ export const make = Effect.gen(function* () {
       runFork(Effect.match(opened, { onFailure: failed, onSuccess: began }))
       return true
     }
+  const passed = (page: string) => (call: ViewCall<object>) =>
+    pass(call, call.path.view_id, (id) => `/view/${id}${page}`, call.urlParams)
   return {
     view: {
-      first: (call: ViewCall<{ readonly format?: Format | undefined }>, reply: Reply, otherwise: () => void): void => {
+      attempt: (
+        call: ViewCall<{ readonly format?: Format | undefined }>,
+        reply: Reply,
+        otherwise: (respond: ReturnType<typeof passed>) => void
+      ): void => {
         const { view_id: id } = call.path
         const { format } = call.urlParams
-        if (!isShared(call) || !("owner" in ViewOwner.of(state(), id))) return otherwise()
+        const onwards = () => otherwise(passed(""))
+        if (!isShared(call) || !("owner" in ViewOwner.of(state(), id))) return onwards()
         const path = `/view/${encodeURIComponent(id)}${format === undefined ? "" : `?format=${format}`}`
         const ifNoneMatch = call.asked.headers["if-none-match"]
-        reads.read(path, ask(id, path), { ifNoneMatch, reply, pass: otherwise })
-      },
-      response: (call: Call & ViewCall<{ readonly format?: Format | undefined }>) =>
-        pass(call, call.path.view_id, (id) => `/view/${id}`, call.urlParams)
+        reads.read(path, ask(id, path), { ifNoneMatch, reply, pass: onwards })
+      }
     },
     stream: {
-      first: (
+      attempt: (
         call: ViewCall<{ readonly format?: StreamFormat | undefined }>,
         reply: Reply,
-        otherwise: () => void
+        otherwise: (respond: ReturnType<typeof passed>) => void
       ): void => {
         const { view_id: id } = call.path
         const { format = formatOf(state(), id) } = call.urlParams
@@ -94,10 +99,8 @@ export const make = Effect.gen(function* () {
             const following = follow(id, format, call.asked.headers["last-event-id"], receiver)
             return "code" in following ? undefined : following
           }, reply)
-        if (!isOpen) otherwise()
-      },
-      response: (call: Call & ViewCall<{ readonly format?: StreamFormat | undefined }>) =>
-        pass(call, call.path.view_id, (id) => `/view/${id}/stream`, call.urlParams)
+        if (!isOpen) otherwise(passed("/stream"))
+      }
     }
   }
 })
