@@ -52,13 +52,16 @@ export class WalLog {
   private handle: WalHandle | undefined
   /** Set if names have changed and may not be on the disk. */
   private unsyncedFolder = true
-  /** Appends that arrive in one turn of the event loop share a flush. */
+  /**
+   * Appends that arrive while a flush is under way share the next one. None waits for others: the scheduler, which
+   * appends most, has gathered a batch before.
+   */
   private readonly group = new GroupCommit<Append>({
     sizeOf: ({ length }) => length,
     maxPending: maxWaitingLength,
     maxBatch: maxBatchLength,
     maxGathering: 0,
-    next: setImmediate,
+    next: (run) => run(),
     commit: (batch, done) => void this.commit(batch).then(done)
   })
   private closed = false

@@ -11,7 +11,6 @@ import * as State from "../../core/cluster/state.ts"
 import { FeedWriter } from "../../core/record/feedWriter.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { type Reply, Serving, type Sink } from "../../ports/Front.ts"
-import { Turn } from "../../ports/Turn.ts"
 import * as Wire from "../../protocol/wire.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
@@ -213,7 +212,7 @@ interface FeedsShape {
 }
 
 export class Feeds extends Context.Tag("scheduler/feed/Feeds")<Feeds, FeedsShape>() {
-  static readonly layer: Layer.Layer<Feeds, never, Pool | Turn | Serving> = Layer.scoped(
+  static readonly layer: Layer.Layer<Feeds, never, Pool | Serving> = Layer.scoped(
     Feeds,
     Effect.suspend(() => make)
   )
@@ -331,7 +330,7 @@ class Open implements FeedsShape {
     }
     if (feed.home.ssp !== ssp) return false
     feed.hear(seq)
-    this.context.settle()
+    this.settle()
     return true
   }
 
@@ -388,23 +387,12 @@ class Open implements FeedsShape {
   }
 }
 
-const make: Effect.Effect<FeedsShape, never, Pool | Turn | Serving | Scope.Scope> = Effect.gen(function* () {
+const make: Effect.Effect<FeedsShape, never, Pool | Serving | Scope.Scope> = Effect.gen(function* () {
   const pool = yield* Pool
-  const turn = yield* Turn
   const serving = yield* Serving
   const runFork = yield* FiberSet.makeRuntime<never>()
-  let isDue = false
-  const settle = (): void => {
-    if (isDue) return
-    isDue = true
-    // Acknowledgements of several SSPs in one turn are one command.
-    turn.next(() => {
-      isDue = false
-      open.settle()
-    })
-  }
   const run = (effect: Effect.Effect<void>): void => void runFork(Serving.guard(serving, effect))
-  const open = new Open({ pool, run, encode: makeEncode(), settle })
+  const open: Open = new Open({ pool, run, encode: makeEncode(), settle: () => open.settle() })
   pool.watch(() => open.look())
   yield* Serving.fork(
     Effect.forever(

@@ -351,17 +351,15 @@ class Pipeline {
     const { replica, run, turn } = this.parts
     if (this.unwritten < worthWriting) return
     this.unwritten = 0
-    // The log begins its flush in the next turn.
+    // The log has begun its flush by then.
     turn.next(() =>
-      turn.next(() =>
-        run(
-          Effect.catchAll(replica.catchUp, ({ message }) =>
-            Effect.logError(
-              `the replica cannot write what it has taken, which is safe in the log: ${message}; trying again with the next changes`
-            )
-          ),
-          () => {}
-        )
+      run(
+        Effect.catchAll(replica.catchUp, ({ message }) =>
+          Effect.logError(
+            `the replica cannot write what it has taken, which is safe in the log: ${message}; trying again with the next changes`
+          )
+        ),
+        () => {}
       )
     )
   }
