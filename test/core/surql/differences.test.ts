@@ -94,6 +94,9 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
   "`@` over rows that are no records but have an `id`": [
     ["SELECT VALUE @.b FROM [{ b: 7, id: p:1 }]", "both", "[[7]]"]
   ],
+  "a decimal with a fraction as `int` in a literal type (`<{ a: int }> { a: 1.5dec }`)": [
+    ["RETURN <{ a: int }> { a: 1.5dec }", "both"]
+  ],
   SPLIT: [["SELECT VALUE l FROM p SPLIT l", "both", "[[1, 2, 5]]"]],
   "`array::first`, `array::last` and constants in groups": [
     ["SELECT array::first(l) FROM p GROUP ALL", "planner"],

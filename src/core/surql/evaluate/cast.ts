@@ -285,6 +285,12 @@ const convert = (type: string, v: Value): Result => {
   return scalar(name, v)
 }
 
+/** A value as a type that is no union, or `undefined` when there is no such conversion. */
+export const converted = (type: string, v: Value): Value => {
+  const out = convert(type, v)
+  return out === none ? undefined : out
+}
+
 /**
  * Whether a value may become the list type `name<inner>` as one option of a union: it must be a list of this kind
  * already, and each element must fit `inner`.
@@ -325,7 +331,12 @@ const mayBecome = (type: string, v: Value): boolean => {
 }
 
 /** The alternatives of a union type. */
-const optionsOf = keeping(splitUnion, mostTypes)
+const optionsOf = keeping(
+  (type: string): ReadonlyArray<string> => [
+    ...new Set(splitUnion(type).map((option) => option.replace(/^(set|array)<any>$/, "$1")))
+  ],
+  mostTypes
+)
 
 /** A type as the database's messages write it. */
 const typeInMessages = (type: string, options: ReadonlyArray<string>): string =>

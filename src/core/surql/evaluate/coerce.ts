@@ -7,7 +7,6 @@
 
 import { makeSet } from "../values/makeSet.ts"
 import { isNumber, toFloat } from "../values/number.ts"
-import { identical } from "../values/order.ts"
 import { shown } from "../values/text.ts"
 import { splitUnion } from "../values/typeText.ts"
 import type { Value } from "../values/value.ts"
@@ -28,7 +27,7 @@ import {
   Table,
   Uuid
 } from "../values/value.ts"
-import { cast, elementsOf, geometryIs, isOneOf, partsOf } from "./cast.ts"
+import { converted, elementsOf, geometryIs, isOneOf, partsOf } from "./cast.ts"
 import { isLiteral, isLiteralType } from "./literalType.ts"
 
 /** A value that a type does not accept, and why in the database's words. */
@@ -71,7 +70,8 @@ const numeric = (type: string, v: Value): Result => {
         ? v instanceof Decimal
         : v instanceof Float || (typeof v === "number" && !isInt(v))
   if (same) return v
-  return type === "int" && !Number.isInteger(toFloat(v)) ? mismatch(type, v) : cast(type, v)
+  const out = type === "int" && !Number.isInteger(toFloat(v)) ? undefined : converted(type, v)
+  return out === undefined ? mismatch(type, v) : out
 }
 
 const elements = (
@@ -124,11 +124,8 @@ const attempt = (type: string, v: Value): Result => {
   return mismatch(type, v)
 }
 
-/** Whether a type accepts a value unchanged. */
-export const fits = (type: string, v: Value): boolean => {
-  const out = attempt(type, v)
-  return !(out instanceof Mismatch) && identical(out, v)
-}
+/** Whether a type that is part of a literal type accepts a value, which then stays unchanged. */
+export const fits = (type: string, v: Value): boolean => !(attempt(type, v) instanceof Mismatch)
 
 /** The value converted to the type; `otherwise` receives the reason if the type does not accept it. */
 export const coerce = (type: string, v: Value, otherwise: (why: string) => Value): Value => {

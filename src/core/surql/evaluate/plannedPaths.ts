@@ -9,7 +9,7 @@ import type { Part } from "../syntax/ast.ts"
 import { stepsOf } from "../syntax/print.ts"
 import { isTruthy } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
-import { isObj, RecordId } from "../values/value.ts"
+import { isObj, isRecordValue, RecordRange } from "../values/value.ts"
 import { compile } from "./evaluate.ts"
 import { compileChain } from "./graph.ts"
 import { destructure, fieldStep, indexStep, method, readsDoc } from "./pathSteps.ts"
@@ -98,7 +98,7 @@ const through = (stages: ReadonlyArray<Stage>, begin: Value, s: Scope): Value =>
       return mapItems(
         v as ReadonlyArray<Value>,
         // `.*` fetches records; for other elements of a list the next part applies.
-        (item) => wholly(stages, kind === "all" && !(item instanceof RecordId) ? i + 1 : i, item, scope),
+        (item) => wholly(stages, kind === "all" && !isRecordValue(item) ? i + 1 : i, item, scope),
         scope
       )
     if (Array.isArray(v) && kind === "graph" && (!isLast || isChain) && !isGraph(stages[i - 1])) {
@@ -149,10 +149,9 @@ const index = (at: Compiled): Step => {
 
 const all: Step = (v, s) => {
   if (Array.isArray(v))
-    return (v as ReadonlyArray<Value>).some((item) => item instanceof RecordId)
-      ? mapItems(v as ReadonlyArray<Value>, all, s)
-      : v
+    return (v as ReadonlyArray<Value>).some(isRecordValue) ? mapItems(v as ReadonlyArray<Value>, all, s) : v
   if (isObj(v)) return v
+  if (v instanceof RecordRange) return undefined
   const id = idIn(v, s)
   make(s.budget, 24)
   return id === undefined ? [v] : fetch(id, s)

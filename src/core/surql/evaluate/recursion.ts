@@ -13,6 +13,7 @@ import type { Value } from "../values/value.ts"
 import { compared, isSmall, walk } from "./charge.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
+import { readsDoc } from "./pathSteps.ts"
 import type { Step } from "./paths.ts"
 import { idIn, mapItems } from "./paths.ts"
 import type { Compiled, Scope } from "./scope.ts"
@@ -39,7 +40,13 @@ const cleaned = (v: Value, s: Scope): Value => {
   const parts = 1 + walk(s.budget, v)
   spend(s.budget, 2 * parts)
   make(s.budget, 16 * parts)
-  return (v as ReadonlyArray<Value>).flatMap((item) => (isFinal(item) ? [] : item))
+  const out: Array<Value> = []
+  for (const item of v as ReadonlyArray<Value>) {
+    if (isFinal(item)) continue
+    if (!Array.isArray(item)) out.push(item)
+    else for (const inner of item as ReadonlyArray<Value>) out.push(inner)
+  }
+  return out
 }
 
 /** Whether a value is a record, or a list that contains one at any depth. */
@@ -206,9 +213,11 @@ export const compileRecursion = (
   compileParts: (parts: ReadonlyArray<Part>) => Step
 ): Step => {
   const inline = part.body.length === 0
-  const body = compileParts(inline ? rest : part.body)
+  const repeated = inline ? rest : part.body
+  const body = compileParts(repeated)
   const after: Step = inline ? (v) => v : compileParts(rest)
-  const repeats = hasRepeat(inline ? rest : part.body)
+  const repeats = hasRepeat(repeated),
+    isRowRead = repeated.some(readsDoc)
   const step = repeats
     ? tree(part, body)
     : part.mode === "plain"
@@ -222,6 +231,6 @@ export const compileRecursion = (
     if (part.min === 0) return raise`Found 0 for bound but expected at least 1.`
     if (repeats && part.mode !== "plain")
       return raise`Cannot construct a recursion plan when an instruction is provided`
-    return after(repeats && isFinal(v) ? finalOf(v) : step(v, withoutRow(s)), s)
+    return after(repeats && isFinal(v) ? finalOf(v) : step(v, isRowRead ? withoutRow(s) : s), s)
   }
 }
