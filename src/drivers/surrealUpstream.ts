@@ -96,7 +96,7 @@ const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape
   changes: Changes.make(client, failure),
   lease: Changes.makeLease(client, failure),
   prepare: Effect.mapError(
-    Rights.defined(
+    Rights.defineTables(
       client,
       Schema.shared,
       Schema.ownTables.map(({ name }) => name)

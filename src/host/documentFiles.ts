@@ -174,4 +174,5 @@ class Reading {
 }
 
 /** The document at `path`, with other files bundled into it. Rejects with the fault, in one line. */
-export const bundled = (path: string, folder: string): Promise<unknown> => new Reading(path, folder).bundledDocument()
+export const bundledDocument = (path: string, folder: string): Promise<unknown> =>
+  new Reading(path, folder).bundledDocument()

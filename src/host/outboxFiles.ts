@@ -8,7 +8,7 @@ import { dirname, resolve } from "node:path"
 import { firstLineOf } from "../core/reason.ts"
 import * as ServiceFile from "../core/settings/serviceFile.ts"
 import { readText } from "./ConfigFile.ts"
-import { bundled } from "./documentFiles.ts"
+import { bundledDocument } from "./documentFiles.ts"
 import { parse } from "./yamlFile.ts"
 
 interface BackendFiles extends ServiceFile.OutboxBackend {
@@ -26,7 +26,7 @@ export const read = async (path: string): Promise<Read> => {
     try {
       backends.push({
         ...backend,
-        document: await bundled(resolve(dirname(path), backend.spec), resolve(dirname(path)))
+        document: await bundledDocument(resolve(dirname(path), backend.spec), resolve(dirname(path)))
       })
     } catch (error) {
       faults.push(`backends.${backend.name}.spec: ${backend.spec} cannot be read: ${firstLineOf(error)}`)

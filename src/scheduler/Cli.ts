@@ -44,7 +44,7 @@ const usage = (args: ReadonlyArray<string>): StartFault => {
 }
 
 /** Action of each command; `verify` returns its findings, line by line. */
-export interface Deeds<A, E, R> {
+export interface Actions<A, E, R> {
   readonly serve: Effect.Effect<A, E, R>
   readonly config: Effect.Effect<SchedulerConfigShape, StartFault>
   /** Checks the files that the configuration names and a start does not need. */
@@ -56,7 +56,7 @@ export interface Deeds<A, E, R> {
 /** Runs the command that was asked for; serves if there is none. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
-  { config, files, health, serve, verify }: Deeds<A, E, R>
+  { config, files, health, serve, verify }: Actions<A, E, R>
 ): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function* () {
     const [flag, path, ...rest] = args

@@ -47,7 +47,7 @@ export const viewNotFound = (id: string) => ({
   message: `no view is registered under ${JSON.stringify(id.slice(0, 200))}`
 })
 
-export const viewWaits = (id: string, state: State.State) => ({
+export const viewUnplaced = (id: string, state: State.State) => ({
   code: "NO_SSP_AVAILABLE" as const,
   message: `no SSP has the view ${JSON.stringify(id.slice(0, 200))} now; it waits for one that is ready, see /info${secretFaults(state)}`
 })
@@ -90,7 +90,7 @@ export const notLeader = {
   message: "another scheduler leads this cluster now, or may; ask again, here or there"
 }
 
-export const fromIngest = (error: NotLeader | Overloaded | ReplicaFailed) => {
+export const ingestError = (error: NotLeader | Overloaded | ReplicaFailed) => {
   switch (error._tag) {
     case "Overloaded":
       return overloaded(error)
@@ -101,7 +101,7 @@ export const fromIngest = (error: NotLeader | Overloaded | ReplicaFailed) => {
   }
 }
 
-export const busy = (reply: Reply & { readonly kind: "overloaded" }) =>
+export const poolOverloaded = (reply: Reply & { readonly kind: "overloaded" }) =>
   overloaded({
     message: `${reply.reason}; try again later`,
     retryAfterSecs: Math.max(1, Math.ceil(reply.retryAfterMs / 1000))
@@ -129,7 +129,7 @@ const isPlace = (u: unknown): u is { readonly line: number; readonly column: num
   Number.isInteger(u.column)
 
 /** The 400 of an SSP, passed on (D31): with its code if this contract has it, else as a malformed request. */
-export const passedOn = (answer: unknown) => {
+export const passedOnRefusal = (answer: unknown) => {
   const { code, details, message } =
     typeof answer === "object" && answer !== null
       ? (answer as { readonly code?: unknown; readonly message?: unknown; readonly details?: unknown })

@@ -20,11 +20,11 @@ import * as Figures from "./http/nodeFigures.ts"
 import { Ingest } from "./ingest/Ingest.ts"
 import { JobFeed } from "./ingest/JobFeed.ts"
 import { Jobs } from "./jobs/Jobs.ts"
-import { Declared } from "./pool/Declared.ts"
+import { DeclaredTables } from "./pool/DeclaredTables.ts"
 import { Pool } from "./pool/Pool.ts"
 import { ChangeFeed } from "./replica/ChangeFeed.ts"
+import { ChangeTableLease } from "./replica/ChangeTableLease.ts"
 import { Clone } from "./replica/Clone.ts"
-import { Following } from "./replica/Following.ts"
 import * as IntegrityNodes from "./replica/IntegrityNodes.ts"
 import { ProxyQuery } from "./replica/ProxyQuery.ts"
 import * as Reconcile from "./replica/Reconcile.ts"
@@ -50,13 +50,13 @@ export const layer = Layer.mergeAll(Http.layer, SspComparison.layer, IntegrityNo
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(Reconcile.layer),
-  Layer.provideMerge(Following.layer),
+  Layer.provideMerge(ChangeTableLease.layer),
   Layer.provideMerge(IngestTimes.layer),
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
   Layer.provideMerge(Layer.mergeAll(JobFeed.layer, Feeds.layer)),
   Layer.provideMerge(Pool.layer),
-  Layer.provideMerge(Declared.layer),
+  Layer.provideMerge(DeclaredTables.layer),
   Layer.provideMerge(Serving.layer),
   Layer.provideMerge(Progress.layer),
   Layer.provideMerge(Meters.layer),

@@ -56,8 +56,8 @@ const whatIsMissing = (
       return info.left.reason === "forbidden"
         ? ["to read definitions (INFO FOR DB, role VIEWER on the database)"]
         : yield* info.left
-    const defineTables = definitionsOf(info.right[0], "tables").map(({ name }) => name)
-    const absent = tables.filter((table) => !defineTables.includes(table))
+    const existing = definitionsOf(info.right[0], "tables").map(({ name }) => name)
+    const absent = tables.filter((table) => !existing.includes(table))
     if (absent.length > 0) return [`to define ${absent.join(", ")}, which nobody has defined`]
     const answer = yield* Effect.flip(client.query(probe(tables))).pipe(
       Effect.orElseFail(
@@ -89,7 +89,7 @@ const check = (client: SurrealShape, tables: ReadonlyArray<string>): Effect.Effe
   )
 
 /** Defines our tables; for a user without the right to define, checks that they exist. */
-export const defined = (
+export const defineTables = (
   client: SurrealShape,
   definitions: ReadonlyArray<Schema.Definition>,
   tables: ReadonlyArray<string>

@@ -77,7 +77,7 @@ const view = Effect.gen(function* () {
     registerQuery: {
       isWhole: true,
       value: (call) =>
-        Effect.flatMap(Views.ofPlan(call.payload), (registration) =>
+        Effect.flatMap(Views.registrationOfPlan(call.payload), (registration) =>
           audited(
             call,
             registration.id
@@ -104,7 +104,7 @@ const joinRefusal = (reply: Reply) => {
     case "cloning":
       return Errors.cloning
     case "overloaded":
-      return Errors.busy(reply)
+      return Errors.poolOverloaded(reply)
     case "fenced":
       return Errors.fenced(reply.url)
     default:
@@ -213,7 +213,7 @@ const ssp = Effect.gen(function* () {
 })
 
 const jobRefusal = (error: Effect.Effect.Error<ReturnType<typeof Jobs.Service.dispatch>>) =>
-  "_tag" in error ? Errors.fromIngest(error) : error
+  "_tag" in error ? Errors.ingestError(error) : error
 
 const job = Effect.gen(function* () {
   const jobs = yield* Jobs
@@ -231,7 +231,7 @@ const job = Effect.gen(function* () {
           if (payload.ssp_id !== undefined) yield* actingFor(call, payload.ssp_id)
           yield* Effect.mapError(
             onlySsp === undefined ? jobs.result(payload) : jobs.resultOfOne({ ...payload, ssp_id: onlySsp }),
-            Errors.fromIngest
+            Errors.ingestError
           )
           return ok
         })

@@ -30,7 +30,7 @@ const touch = ({ ask }: Pool["Type"], id: string) =>
     const view = viewKey(id)
     if (view === undefined) return false
     const reply = yield* ask((ref) => ({ tag: "TouchView", ref, view }))
-    if (reply.kind === "overloaded") return yield* Effect.fail(Errors.busy(reply))
+    if (reply.kind === "overloaded") return yield* Effect.fail(Errors.poolOverloaded(reply))
     return reply.kind !== "unknownView"
   })
 

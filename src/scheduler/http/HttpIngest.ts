@@ -14,12 +14,12 @@ import type { Answer } from "../../ports/Front.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Ingest } from "../ingest/Ingest.ts"
-import { Declared } from "../pool/Declared.ts"
+import { DeclaredTables } from "../pool/DeclaredTables.ts"
 
 /** The route. */
 export const make = Effect.gen(function* () {
   const ingest = yield* Ingest
-  const { schema } = yield* Declared
+  const { schema } = yield* DeclaredTables
   const tracing = yield* Tracing
   const take: IngestRoute.IngestHandler = (json, done, header) => {
     const changes = Change.decodeChanges(json, schema)
@@ -36,7 +36,7 @@ export const make = Effect.gen(function* () {
       (outcome) => {
         const answer: Answer = Either.isRight(outcome)
           ? { status: 200, body: `{"seq":${outcome.right.seq},"delivered":${outcome.right.delivered}}` }
-          : Answers.toAnswer(Errors.fromIngest(outcome.left))
+          : Answers.toAnswer(Errors.ingestError(outcome.left))
         span?.end(answer.status < 500 ? undefined : `answered ${answer.status}`, {
           "http.response.status_code": answer.status
         })

@@ -99,7 +99,7 @@ export const make = Effect.gen(function* () {
     Effect.fromNullable(Ids.parseLenient(id)).pipe(Effect.mapError(() => Errors.jobNotFound(id)))
   const write = (id: RecordId, event: keyof typeof words, amend: NonNullable<typeof jobs.amend>) =>
     Effect.gen(function* () {
-      const result = yield* Effect.mapError(amend(id, event), Errors.fromIngest)
+      const result = yield* Effect.mapError(amend(id, event), Errors.ingestError)
       if (result.kind === "missing") return yield* Effect.fail(Errors.jobNotFound(id.text))
       if (result.kind === "refused")
         return yield* Effect.fail({

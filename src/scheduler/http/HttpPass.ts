@@ -21,7 +21,7 @@ import { Pool } from "../pool/Pool.ts"
 import * as ViewOwner from "../pool/viewOwner.ts"
 
 /** An id that a URL would take for a step of the path, so it cannot be passed on. */
-export const isStep = (id: string): boolean => /^\.{1,2}$/.test(id)
+export const isPathStep = (id: string): boolean => /^\.{1,2}$/.test(id)
 
 /** Last event of a stream; the blank line ends an event that was cut in two. */
 const lastOf = (reason: EndReason): Uint8Array =>
@@ -109,7 +109,7 @@ export const toOwner = Effect.map(
   ([pool, pass]) =>
     (call: Call, id: string, pathOf: (id: string) => string, asked: Asked) =>
       Effect.gen(function* () {
-        const found = isStep(id) ? ({ isGone: true } as const) : ViewOwner.of(pool.state(), id)
+        const found = isPathStep(id) ? ({ isGone: true } as const) : ViewOwner.of(pool.state(), id)
         if ("isGone" in found) return yield* Effect.fail(Errors.viewNotFound(id))
         if ("refused" in found) return yield* Effect.fail(found.refused)
         return yield* pass(call, found.owner, `${pathOf(encodeURIComponent(id))}${queryOf(asked, call.caller.sees)}`)

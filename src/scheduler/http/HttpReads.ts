@@ -20,7 +20,7 @@ import { Pool } from "../pool/Pool.ts"
 import * as ViewOwner from "../pool/viewOwner.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
 import * as HttpPass from "./HttpPass.ts"
-import { type Ask, SharedReads } from "./sharedReads.ts"
+import { type SendRead, SharedReads } from "./sharedReads.ts"
 
 type Format = (typeof formats)[number]
 
@@ -55,10 +55,10 @@ export const make = Effect.gen(function* () {
   const isShared = ({ asked, path, urlParams }: ViewCall<object>): boolean =>
     asked.method === "GET" &&
     urlParams.errors === undefined &&
-    !HttpPass.isStep(path.view_id) &&
+    !HttpPass.isPathStep(path.view_id) &&
     "caller" in judge(asked.headers["authorization"], "read")
   const ask =
-    (id: string, path: string): Ask =>
+    (id: string, path: string): SendRead =>
     (ifNoneMatch, heard, began, failed) => {
       const found = ViewOwner.of(state(), id)
       if (!("owner" in found)) return false

@@ -15,16 +15,16 @@ export const make = Effect.gen(function* () {
   const { mayAnswer } = yield* Leadership
   const clock = yield* Effect.clock
   const audited = yield* Audit.make
-  const placed = (id: string, at: Parameters<typeof Views.placingOf>[1]) =>
-    plainJson(Views.placingOf(id, at, aheadMs(clock)))
+  const placed = (id: string, at: Parameters<typeof Views.placementBody>[1]) =>
+    plainJson(Views.placementBody(id, at, aheadMs(clock)))
   return {
     isWhole: true,
     attempt: Repeated.attempt({
       nowMs: () => clock.unsafeCurrentTimeMillis(),
-      known: (said, reply) => {
+      known: (registration, reply) => {
         // Another scheduler may lead since the guard was passed.
-        const known = mayAnswer() ? Views.known(pool.state(), said, aheadMs(clock)) : undefined
-        if (known !== undefined) reply.send(placed(said.id, known))
+        const known = mayAnswer() ? Views.unchangedAssignment(pool.state(), registration, aheadMs(clock)) : undefined
+        if (known !== undefined) reply.send(placed(registration.id, known))
         return known !== undefined
       },
       register: (call: Call & { readonly payload: typeof Wire.ViewRegistration.Type }) => {

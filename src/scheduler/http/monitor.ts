@@ -13,7 +13,7 @@ import type { LogStatus } from "../../ports/SharedLog.ts"
 import type { Progress, SchedulerMetrics } from "../../protocol/schedulerWire.ts"
 import type { Info } from "../../protocol/wire.ts"
 
-export const members = (state: State.State): ReadonlyArray<State.SspMember> =>
+export const sortedMembers = (state: State.State): ReadonlyArray<State.SspMember> =>
   [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
 
 /** Number of events that an SSP lacks; 0 if it must bootstrap again before it is sent any. */
@@ -27,7 +27,8 @@ export const viewCount = (state: State.State): number =>
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
 
 /** A figure of a heartbeat; a missing or infinite one counts as 0. */
-export const figure = (value: number | undefined): number => (value !== undefined && Number.isFinite(value) ? value : 0)
+export const finiteOrZero = (value: number | undefined): number =>
+  value !== undefined && Number.isFinite(value) ? value : 0
 
 export const metrics = (state: State.State, now: number, startedAt: number): typeof SchedulerMetrics.Type => ({
   scheduler: {
@@ -37,19 +38,19 @@ export const metrics = (state: State.State, now: number, startedAt: number): typ
     running_jobs: HashMap.size(state.jobs),
     uptime_seconds: seconds(now - startedAt)
   },
-  ssps: members(state).map((member) => ({
+  ssps: sortedMembers(state).map((member) => ({
     id: member.ssp,
     query_count: HashSet.size(member.views),
     views: member.heartbeat.views,
-    cpu_usage: figure(member.heartbeat.cpu),
-    memory_usage: figure(member.heartbeat.memory),
+    cpu_usage: finiteOrZero(member.heartbeat.cpu),
+    memory_usage: finiteOrZero(member.heartbeat.memory),
     last_heartbeat_seconds_ago: seconds(now - member.heardAt)
   }))
 })
 
 export const info = (state: State.State, schedulerId: string): typeof Info.Type => [
   { entity: "scheduler", id: schedulerId, status: state.phase.toLowerCase(), views: viewCount(state) },
-  ...members(state).map((member) => ({
+  ...sortedMembers(state).map((member) => ({
     entity: "ssp" as const,
     id: member.ssp,
     status: Member.shown[member.state],
@@ -101,7 +102,7 @@ export const progress = (
   seq: state.log.head,
   tasks,
   clone: state.phase === "Cloning" ? (clone ?? null) : null,
-  ssps: members(state).map((member) => ({
+  ssps: sortedMembers(state).map((member) => ({
     id: member.ssp,
     status: Member.shown[member.state],
     waiting: lacking(state, member)

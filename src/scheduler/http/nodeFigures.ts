@@ -31,7 +31,7 @@ const { schedulerSsps, schedulerStatus } = declared
 const bytesOf = (megabytes: number): number => megabytes * 1_048_576
 
 const ofMembers = (state: State.State, now: number): Core.Readings => {
-  const members = Monitor.members(state)
+  const members = Monitor.sortedMembers(state)
   const each = (of: (member: State.SspMember) => number) => members.map((member) => [[member.ssp], of(member)] as const)
   return {
     schedulerSsps: schedulerSsps.labels.state.map(
@@ -43,8 +43,8 @@ const ofMembers = (state: State.State, now: number): Core.Readings => {
     sspAssigned: each(({ views }) => HashSet.size(views)),
     sspJobs: each(({ jobs }) => HashSet.size(jobs)),
     sspReported: each(({ heartbeat }) => heartbeat.views),
-    sspCpu: each(({ heartbeat }) => Monitor.figure(heartbeat.cpu) / 100),
-    sspMemory: each(({ heartbeat }) => bytesOf(Monitor.figure(heartbeat.memory))),
+    sspCpu: each(({ heartbeat }) => Monitor.finiteOrZero(heartbeat.cpu) / 100),
+    sspMemory: each(({ heartbeat }) => bytesOf(Monitor.finiteOrZero(heartbeat.memory))),
     sspHeartbeatAge: each(({ heardAt }) => Math.max(0, now - heardAt) / 1000)
   }
 }

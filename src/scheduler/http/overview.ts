@@ -18,7 +18,7 @@ import { aheadMs, steadyMs } from "../../ports/Turn.ts"
 import type { SchedulerOverview, SspSeen } from "../../protocol/overview.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { JobFeed } from "../ingest/JobFeed.ts"
-import { Declared } from "../pool/Declared.ts"
+import { DeclaredTables } from "../pool/DeclaredTables.ts"
 import { Pool } from "../pool/Pool.ts"
 import { ChangeFeed } from "../replica/ChangeFeed.ts"
 import { Clone } from "../replica/Clone.ts"
@@ -70,7 +70,7 @@ export const make = (startedAt: number) =>
     const { latency } = yield* IngestTimes
     const clone = yield* Clone
     const jobs = yield* JobFeed
-    const declared = yield* Declared
+    const declared = yield* DeclaredTables
     const changes = yield* ChangeFeed
     const figures = yield* ProcessFigures
     const leadership = yield* Leadership
@@ -102,7 +102,7 @@ export const make = (startedAt: number) =>
         checkpointing: state.checkpointing,
         clone: state.phase === "Cloning" ? (clone.progress() ?? null) : null,
         max_buffer_per_ssp: state.config.maxBuffer,
-        ssps: Monitor.members(state).map(seen(state, now)),
+        ssps: Monitor.sortedMembers(state).map(seen(state, now)),
         views: HashMap.size(state.views),
         views_waiting: Waiting.size(state.waitingViews),
         quarantined: [...HashMap.values(state.quarantined)].map(({ at, ends, query, view }) => ({

@@ -9,7 +9,7 @@ import type { Flow, Heard } from "../../ports/SspClient.ts"
  * Sends a read to the SSP; returns false if it cannot be sent. `began` passes on the answer that arrives, `failed` is
  * called if none does.
  */
-export type Ask = (
+export type SendRead = (
   ifNoneMatch: string | undefined,
   heard: Heard,
   began: (flow: Flow) => void,
@@ -54,7 +54,7 @@ class Read implements Heard {
     })
   }
 
-  begin(ask: Ask): void {
+  begin(ask: SendRead): void {
     this.isBegun = true
     if (this.waiting.size === 0) this.settle(() => {})
     else if (!ask(this.ifNoneMatch, this, this.began, this.leave)) this.leave()
@@ -116,10 +116,10 @@ class Read implements Heard {
 
 export class SharedReads {
   /** By name of the result: the read under way, and the next one if clients wait for it. */
-  private readonly reads = new Map<string, { next: { readonly read: Read; readonly ask: Ask } | undefined }>()
+  private readonly reads = new Map<string, { next: { readonly read: Read; readonly ask: SendRead } | undefined }>()
 
   /** Joins the next read of a result, or sends one. `what`: name of the result and its form. */
-  read(what: string, ask: Ask, waiting: Waiting): void {
+  read(what: string, ask: SendRead, waiting: Waiting): void {
     const under = this.reads.get(what)
     if (under === undefined) {
       this.reads.set(what, { next: undefined })

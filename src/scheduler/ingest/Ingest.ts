@@ -27,7 +27,7 @@ import { steadyOf, Turn } from "../../ports/Turn.ts"
 import { Wal, type WalFailed } from "../../ports/Wal.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
 import * as Errors from "../errors.ts"
-import { Declared } from "../pool/Declared.ts"
+import { DeclaredTables } from "../pool/DeclaredTables.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 import { JobFeed } from "./JobFeed.ts"
 import { Waiters } from "./Waiters.ts"
@@ -101,7 +101,7 @@ export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
   static readonly layer: Layer.Layer<
     Ingest,
     never,
-    Pool | JobFeed | Replica | Wal | Turn | Declared | SchedulerConfig | Serving
+    Pool | JobFeed | Replica | Wal | Turn | DeclaredTables | SchedulerConfig | Serving
   > = Layer.scoped(
     Ingest,
     Effect.suspend(() => make)
@@ -115,7 +115,7 @@ interface PipelineDependencies {
   readonly replica: typeof Replica.Service
   readonly wal: typeof Wal.Service
   readonly turn: typeof Turn.Service
-  readonly declared: typeof Declared.Service
+  readonly declared: typeof DeclaredTables.Service
   readonly waiters: Waiters
   readonly meters: typeof Meters.Service
   readonly moved: Moved
@@ -422,11 +422,11 @@ const owed = Effect.map(Leadership, ({ mayAnswer, onSilenced, status }) => {
 const make: Effect.Effect<
   typeof Ingest.Service,
   never,
-  Pool | JobFeed | Replica | Wal | Turn | Declared | SchedulerConfig | Serving | Scope.Scope
+  Pool | JobFeed | Replica | Wal | Turn | DeclaredTables | SchedulerConfig | Serving | Scope.Scope
 > = Effect.gen(function* () {
   const config = yield* SchedulerConfig
   const pool = yield* Pool
-  const declared = yield* Declared
+  const declared = yield* DeclaredTables
   const serving = yield* Serving
   const runtime = yield* Effect.runtime()
   const clock = yield* Effect.clock

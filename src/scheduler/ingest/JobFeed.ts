@@ -19,7 +19,7 @@ import type { StartFault } from "../../ports/StartFault.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { Wal, type WalFailed, type WalShape, startFault as walFault } from "../../ports/Wal.ts"
 import { SchedulerConfig } from "../Config.ts"
-import { Declared } from "../pool/Declared.ts"
+import { DeclaredTables } from "../pool/DeclaredTables.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
 /** Jobs whose digests are remembered, so that a repeated delivery does not run them again. */
@@ -54,7 +54,7 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
     readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
   }
 >() {
-  static readonly layer: Layer.Layer<JobFeed, StartFault, Pool | SchedulerConfig | Upstream | Wal | Declared> =
+  static readonly layer: Layer.Layer<JobFeed, StartFault, Pool | SchedulerConfig | Upstream | Wal | DeclaredTables> =
     Layer.effect(
       JobFeed,
       Effect.gen(function* () {
@@ -62,7 +62,7 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
         const taken = new Taken()
         const feed = make(yield* Pool, (yield* SchedulerConfig).jobTables, present ? undefined : taken)
         if (!present && feed.tables().size > 0)
-          yield* Effect.mapError(recall(yield* Wal, (yield* Declared).schema, taken), walFault)
+          yield* Effect.mapError(recall(yield* Wal, (yield* DeclaredTables).schema, taken), walFault)
         return feed
       })
     )

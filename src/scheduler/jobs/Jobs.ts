@@ -28,7 +28,7 @@ import * as Errors from "../errors.ts"
 import { noSsp } from "../HttpErrors.ts"
 import { Ingest, type Refusal } from "../ingest/Ingest.ts"
 import { JobFeed } from "../ingest/JobFeed.ts"
-import { Declared } from "../pool/Declared.ts"
+import { DeclaredTables } from "../pool/DeclaredTables.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
 type Dispatch = typeof JobDispatch.Type
@@ -58,7 +58,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
   static readonly layer: Layer.Layer<
     Jobs,
     StartFault,
-    Pool | JobFeed | Ingest | Replica | Upstream | Declared | Serving
+    Pool | JobFeed | Ingest | Replica | Upstream | DeclaredTables | Serving
   > = Layer.scoped(
     Jobs,
     Effect.gen(function* () {
@@ -68,7 +68,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
         feed: yield* JobFeed,
         ingest: (yield* Ingest).ingest,
         replica: yield* Replica,
-        schema: (yield* Declared).schema,
+        schema: (yield* DeclaredTables).schema,
         upstream,
         writes: !upstream.present
       }

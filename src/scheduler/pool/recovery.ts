@@ -15,7 +15,7 @@ import { type Replica, type ReplicaRecord, type ReplicaShape, startFault } from 
 import { StartFault } from "../../ports/StartFault.ts"
 import { type WalShape, startFault as walFault } from "../../ports/Wal.ts"
 import type { SchedulerConfigShape } from "../Config.ts"
-import { inReplica } from "./Declared.ts"
+import { definitionsInReplica } from "./DeclaredTables.ts"
 
 /** Events committed to the replica at once. */
 const step = 2000
@@ -63,8 +63,8 @@ export interface Replay {
 }
 
 /** Types the events by the definitions in the replica, and then in the log. `path`: of the log, for faults. */
-export const replaying = (path: string, replica: ReplicaShape): Effect.Effect<Replay, StartFault> =>
-  Effect.map(Effect.mapError(inReplica(replica), startFault), ({ tables }) => {
+export const makeReplay = (path: string, replica: ReplicaShape): Effect.Effect<Replay, StartFault> =>
+  Effect.map(Effect.mapError(definitionsInReplica(replica), startFault), ({ tables }) => {
     const declared = new Declarations()
     declared.declare(tables)
     return {
@@ -146,7 +146,7 @@ export const recover = (
       return { first: kept + 1, head }
     }
     if (applied === head) return { first: kept + 1, head }
-    const replays = yield* replaying(walPath, replica)
+    const replays = yield* makeReplay(walPath, replica)
     const count = yield* Progress.during("recovery", "the replica from the log", "events", (step) => {
       step.expect(head - applied)
       return replay(wal, applied, replays, step)

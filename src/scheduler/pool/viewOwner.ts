@@ -7,7 +7,7 @@ import * as Errors from "../HttpErrors.ts"
 /** `refused`: no SSP owns the view now, for the reason in this error. `isGone`: no view has this id. */
 export type ViewOwner =
   | { readonly owner: State.SspMember }
-  | { readonly refused: ReturnType<typeof Errors.viewQuarantined | typeof Errors.viewWaits> }
+  | { readonly refused: ReturnType<typeof Errors.viewQuarantined | typeof Errors.viewUnplaced> }
   | { readonly isGone: true }
 
 const gone = { isGone: true } as const
@@ -19,5 +19,5 @@ export const of = (state: State.State, id: string): ViewOwner => {
   const owner = State.at(state, view.home)
   if (owner !== undefined) return { owner }
   const aside = Quarantine.of(state, view.spec)
-  return { refused: aside === undefined ? Errors.viewWaits(id, state) : Errors.viewQuarantined(id, aside) }
+  return { refused: aside === undefined ? Errors.viewUnplaced(id, state) : Errors.viewQuarantined(id, aside) }
 }

@@ -14,7 +14,7 @@ import { isObj, type Value } from "../../core/surql/values/value.ts"
 /** A longer query takes the scheduler too long to parse. */
 const maxLength = 16_384
 /** Limits: queries whose reported tables are remembered, and tables of one query. */
-export const maxLearned = 1000
+export const maxReported = 1000
 const maxTables = 64
 
 type Reads = ReadonlySet<string> | "all" | undefined
@@ -40,7 +40,7 @@ export class ViewReads {
   /** Parsed queries by registration body. */
   private readonly known = new WeakMap<object, Query>()
   /** Reported tables by the query's text. */
-  private readonly learned = new Recent<string, ReadonlyArray<string>>(maxLearned)
+  private readonly learned = new Recent<string, ReadonlyArray<string>>(maxReported)
 
   readonly of = (spec: ViewSpec): Reads => {
     const { reads, surql } = this.query(spec)

@@ -31,42 +31,42 @@ const refusal = (state: State.State, id: string, reply: Reply) => {
     case "noSsp":
       return Errors.noSsp(state)
     case "overloaded":
-      return Errors.busy(reply)
+      return Errors.poolOverloaded(reply)
     case "quarantined":
       return Errors.viewQuarantined(id, reply)
     case "refused":
-      return Errors.passedOn(reply.details)
+      return Errors.passedOnRefusal(reply.details)
     default:
       return Errors.unexpected(reply)
   }
 }
 
-const saidBefore = new WeakMap<ViewSpec, RepeatedRegistration.ParsedRegistration>()
+const parsedBefore = new WeakMap<ViewSpec, RepeatedRegistration.ParsedRegistration>()
 
-const saidOf = (spec: ViewSpec): RepeatedRegistration.ParsedRegistration | undefined => {
-  const known = saidBefore.get(spec)
+const parsedOf = (spec: ViewSpec): RepeatedRegistration.ParsedRegistration | undefined => {
+  const known = parsedBefore.get(spec)
   if (known !== undefined) return known
   const read = RepeatedRegistration.read(spec.body, spec.lastActiveAt)
-  const said = read && { ...read, ...State.timesOf(spec) }
-  if (said !== undefined) saidBefore.set(spec, said)
-  return said
+  const parsed = read && { ...read, ...State.timesOf(spec) }
+  if (parsed !== undefined) parsedBefore.set(spec, parsed)
+  return parsed
 }
 
 /**
  * The assignment of a view whose registration changes nothing (D63); undefined if the pool must decide. `aheadMs`: how
  * far the pool's steady time is ahead of the time of day.
  */
-export const known = (
+export const unchangedAssignment = (
   state: State.State,
-  said: RepeatedRegistration.ParsedRegistration,
+  registration: RepeatedRegistration.ParsedRegistration,
   aheadMs: number
 ): Assigned | undefined => {
-  const view = State.view(state, viewKey(said.id) ?? "")
+  const view = State.view(state, viewKey(registration.id) ?? "")
   // A call under way may still change the view.
   if (view === undefined || view.op !== undefined || view.gone || !view.placed) return undefined
   const owner = State.at(state, view.home)
-  const before = saidOf(view.spec)
-  const again = { ...said, lastActiveAtMs: said.lastActiveAtMs + aheadMs }
+  const before = parsedOf(view.spec)
+  const again = { ...registration, lastActiveAtMs: registration.lastActiveAtMs + aheadMs }
   if (owner?.state !== "Ready" || before === undefined || !RepeatedRegistration.isRepeat(before, again))
     return undefined
   if (Quarantine.of(state, view.spec) !== undefined) return undefined
@@ -74,7 +74,7 @@ export const known = (
 }
 
 /** Answer body of `/view/register`. `aheadMs`: how far the pool's steady time is ahead of the time of day. */
-export const placingOf = (id: string, { assignedAt, ssp }: Assigned, aheadMs: number) => ({
+export const placementBody = (id: string, { assignedAt, ssp }: Assigned, aheadMs: number) => ({
   query_id: id,
   ssp_id: ssp,
   assigned_at: Math.floor((assignedAt - aheadMs) / 1000)
@@ -107,7 +107,7 @@ export const unregister = (pool: PoolShape, id: string) =>
     if (key === undefined) return yield* Effect.fail(Errors.viewNotFound(id))
     const reply = yield* pool.ask((ref) => ({ tag: "UnregisterView", ref, view: key }))
     if (reply.kind === "ok") return
-    return yield* Effect.fail(reply.kind === "overloaded" ? Errors.busy(reply) : Errors.viewNotFound(id))
+    return yield* Effect.fail(reply.kind === "overloaded" ? Errors.poolOverloaded(reply) : Errors.viewNotFound(id))
   })
 
 /**
@@ -137,7 +137,7 @@ export const free = (pool: PoolShape, client: Pick<SspClientShape, "freeView">, 
 const defaults = (queryId: string) => ({ clientId: queryId, ttl: "1h" })
 
 /** The view registration of a query plan; faults name their path in the request. */
-export const ofPlan = ({
+export const registrationOfPlan = ({
   query_id: id,
   view_plan: plan
 }: typeof QueryRegistration.Type): Either.Either<RegistrationBody, ReturnType<typeof invalidRequest>> => {

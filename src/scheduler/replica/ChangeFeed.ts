@@ -21,9 +21,9 @@ import { Ingest, type Refusal } from "../ingest/Ingest.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 import { carryOut } from "../pool/viewCalls.ts"
 import * as Views from "../pool/viewRequests.ts"
-import { reallyDiffers, repairOf } from "./Cloning.ts"
-import { Following } from "./Following.ts"
-import { alive, Reconcile, same } from "./Reconcile.ts"
+import { ChangeTableLease } from "./ChangeTableLease.ts"
+import { differsBeyondJson, repairOf } from "./Cloning.ts"
+import { isSameState, liveRecord, Reconcile } from "./Reconcile.ts"
 
 const momentMs = 1_000
 
@@ -34,20 +34,20 @@ const apply =
       const states: ReadonlyMap<string, ReplicaRecord> = yield* replica.current(named.map(({ id }) => id))
       const knownOf = (id: RecordId) => {
         const state = states.get(id.text)
-        return state === undefined ? undefined : alive(state)
+        return state === undefined ? undefined : liveRecord(state)
       }
       const repairs = named
         .map(({ found, id }) => ({ id, found, known: knownOf(id) }))
         .filter(
           (difference) =>
-            (difference.found !== undefined || difference.known !== undefined) && reallyDiffers(difference)
+            (difference.found !== undefined || difference.known !== undefined) && differsBeyondJson(difference)
         )
         .map(repairOf)
       const again = new Set<string>()
       if (repairs.length === 0) return again
       yield* ingest(repairs, {
         holds: ({ id }, was) => {
-          const holds = same(states.get(id.text), was)
+          const holds = isSameState(states.get(id.text), was)
           if (!holds) again.add(id.text)
           return holds
         },
@@ -110,7 +110,7 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
   static readonly layer: Layer.Layer<
     ChangeFeed,
     never,
-    Upstream | Replica | Ingest | Pool | Following | Reconcile | SchedulerConfig | Serving
+    Upstream | Replica | Ingest | Pool | ChangeTableLease | Reconcile | SchedulerConfig | Serving
   > = Layer.scoped(
     ChangeFeed,
     Effect.gen(function* () {
@@ -119,7 +119,7 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
       if (changes === undefined) return { derive: () => Effect.void, figures: () => undefined, refresh: undefined }
       const pool = yield* Pool
       const { ingest } = yield* Ingest
-      const { holds, take } = yield* Following
+      const { holds, take } = yield* ChangeTableLease
       const { now, refresh } = yield* Reconcile
       const replica = yield* Replica
       const derived = new DerivedTables((tables) => reader.refresh(tables))

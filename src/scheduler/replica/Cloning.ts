@@ -60,7 +60,7 @@ const hopeless = (error: Trouble): error is ReplicaError =>
   (error.reason === "damaged" || error.reason === "newer")
 
 /** Retries with full jitter until success; fails only if the replica is unusable. */
-export const patiently = (what: string) =>
+export const retryUntilUsable = (what: string) =>
   Backoff.patiently(failing, (error: Trouble, before): Effect.Effect<void, ReplicaError> => {
     if (hopeless(error)) return Effect.fail(error)
     const text = `${what} failed (${before + 1} in a row): ${error.message}; trying again`
@@ -69,12 +69,12 @@ export const patiently = (what: string) =>
       : Effect.logWarning(text)
   })
 
-const inReplica = patiently("reading or writing the replica")
+const inReplica = retryUntilUsable("reading or writing the replica")
 
 type Difference = Compare.Difference
 
 /** Whether two records differ in more than what JSON loses on the way to SSPs. */
-export const reallyDiffers = ({ found, known }: Difference): boolean =>
+export const differsBeyondJson = ({ found, known }: Difference): boolean =>
   known === undefined ||
   found === undefined ||
   (found.version !== undefined && found.version > known.version) ||
@@ -94,7 +94,7 @@ export const repairOf = (difference: Difference): Event.Arrived => {
 }
 
 /** Records of the replica in a stretch of keys, by id text. */
-export const between = (
+export const recordsInStretch = (
   replica: ReplicaShape,
   table: string,
   { after, found: { length }, last }: Stretch
@@ -116,24 +116,26 @@ export const between = (
   })
 
 /** Stores the tables that the database declares now in the replica; returns the tables. */
-export const declare = ({
+export const storeDeclaredTables = ({
   replica,
   upstream
 }: Pick<CloneOptions, "replica" | "upstream">): Effect.Effect<ReadonlyArray<string>, ReplicaError> =>
   Effect.gen(function* () {
-    const tables = yield* patiently("reading the database's tables")(upstream.tables)
+    const tables = yield* retryUntilUsable("reading the database's tables")(upstream.tables)
     yield* inReplica(replica.putTables(tables.map(({ name, types }) => ({ name, types }))))
     return tables.map(({ name }) => name)
   })
 
 /** Stores the database's definitions as the record that SSPs pull (D57); does nothing if they cannot be known. */
-export const declareAll = ({
+export const storeDefinitions = ({
   replica,
   upstream
 }: Pick<CloneOptions, "replica" | "upstream">): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {
     if (upstream.schema === undefined) return
-    const text = Definitions.textOf(yield* patiently("reading the database's definitions")(upstream.schema(undefined)))
+    const text = Definitions.textOf(
+      yield* retryUntilUsable("reading the database's definitions")(upstream.schema(undefined))
+    )
     const id = Definitions.definitionsId
     const before = (yield* inReplica(replica.current([id]))).get(id.text)
     const records = [{ id, version: (before?.version ?? 0) + 1, doc: Definitions.docOf(text) }]
@@ -156,7 +158,7 @@ class Walk {
       for (let before = -1; this.walks < maxWalks && (this.walks < 2 || before !== this.written); ) {
         before = this.written
         this.walks++
-        const tables = yield* declare({ replica, upstream })
+        const tables = yield* storeDeclaredTables({ replica, upstream })
         const names = new Set([...tables, ...(yield* inReplica(replica.names))].filter((name) => !isOwn(name)))
         yield* this.walk(names)
         yield* Effect.logInfo(
@@ -173,7 +175,8 @@ class Walk {
     const { replica, upstream } = this.parts
     return Effect.gen(this, function* () {
       const known = (yield* replica.current([Compare.lostId])).get(Compare.lostId.text)?.version
-      this.lost = known ?? (yield* patiently("reading the versions that clients have seen")(upstream.highestVersion))
+      this.lost =
+        known ?? (yield* retryUntilUsable("reading the versions that clients have seen")(upstream.highestVersion))
       if (this.lost === 0) return
       if (known === undefined)
         yield* Effect.logWarning(
@@ -191,13 +194,13 @@ class Walk {
     return eachStretch(
       tables,
       chunkSize,
-      (table, after, size) => patiently(`reading table ${table}`)(upstream.chunk(table, after, size)),
+      (table, after, size) => retryUntilUsable(`reading table ${table}`)(upstream.chunk(table, after, size)),
       (stretch) =>
         Effect.gen(this, function* () {
           const { found, table } = stretch
           this.compared += found.length
           const differences = yield* inReplica(this.differences(stretch))
-          yield* patiently(`applying what differs in table ${table}`)(this.write(differences))
+          yield* retryUntilUsable(`applying what differs in table ${table}`)(this.write(differences))
           onProgress?.({ walk: this.walks, table, compared: this.compared, written: this.written })
         })
     )
@@ -207,7 +210,7 @@ class Walk {
     return Effect.gen(this, function* () {
       const { replica, upstream } = this.parts
       const { found, table } = stretch
-      const known = yield* between(replica, table, stretch)
+      const known = yield* recordsInStretch(replica, table, stretch)
       const missing = found.filter(({ id }) => !known.has(id.text)).map(({ id }) => id)
       // Keys that the database sorts in another order are looked up by id.
       const others = known.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)
@@ -219,8 +222,8 @@ class Walk {
         found,
         Array.from(known.values(), ({ id }) => alive(id)!),
         alive
-      ).filter(reallyDiffers)
-      return yield* withoutStrays(differences, (ids) => patiently(`reading table ${table}`)(upstream.find(ids)))
+      ).filter(differsBeyondJson)
+      return yield* withoutStrays(differences, (ids) => retryUntilUsable(`reading table ${table}`)(upstream.find(ids)))
     })
   }
 

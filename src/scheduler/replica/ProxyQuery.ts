@@ -35,7 +35,7 @@ import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Replica, ReplicaError } from "../../ports/Replica.ts"
 import { steadyOf, Turn } from "../../ports/Turn.ts"
 import { exactType } from "../../protocol/wire.ts"
-import { QueryBusy, QueryRoom, type TotalLimits } from "./queryRoom.ts"
+import { QueryAdmission, QueryBusy, type TotalLimits } from "./queryAdmission.ts"
 import { answer } from "./queryRun.ts"
 
 export interface Query {
@@ -107,7 +107,7 @@ const make = (limits: TotalLimits) =>
     const clock = yield* Effect.clock
     const slicer = new Slicer(yield* Turn, steadyOf(clock))
     yield* Effect.addFinalizer(() => Effect.sync(() => slicer.close()))
-    const room = new QueryRoom(limits, (yield* yield* ProcessFigures)?.heapLimitBytes, yield* Heap)
+    const room = new QueryAdmission(limits, (yield* yield* ProcessFigures)?.heapLimitBytes, yield* Heap)
     const now = Effect.map(
       Clock.currentTimeNanos,
       (nanos) => new Datetime(Number(nanos / 1_000_000_000n), Number(nanos % 1_000_000_000n))

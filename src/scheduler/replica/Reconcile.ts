@@ -32,8 +32,8 @@ import { SchedulerConfig } from "../Config.ts"
 import { Overloaded } from "../errors.ts"
 import { Ingest, type Refusal } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
-import { between, patiently, reallyDiffers, repairOf } from "./Cloning.ts"
-import { Following } from "./Following.ts"
+import { ChangeTableLease } from "./ChangeTableLease.ts"
+import { differsBeyondJson, recordsInStretch, repairOf, retryUntilUsable } from "./Cloning.ts"
 
 const soonSecs = 30
 /** First pause after a failure of the first compare; later pauses double. */
@@ -41,13 +41,13 @@ const retryMs = 500
 
 type Alive = Compare.Known
 
-export const same = (a: Version.Known | undefined, b: Version.Known | undefined): boolean =>
+export const isSameState = (a: Version.Known | undefined, b: Version.Known | undefined): boolean =>
   a === undefined || b === undefined
     ? a === b
     : a.version === b.version &&
       (a.doc === undefined || b.doc === undefined ? a.doc === b.doc : identical(a.doc, b.doc))
 
-export const alive = ({ doc, id, version }: ReplicaRecord): Alive | undefined =>
+export const liveRecord = ({ doc, id, version }: ReplicaRecord): Alive | undefined =>
   doc === undefined ? undefined : { id, doc, version }
 
 const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })
@@ -59,7 +59,7 @@ interface Steps {
 }
 
 /** The replica as one side of the compare. */
-export const sideOf = (
+export const replicaSide = (
   replica: ReplicaShape,
   chunkSize: number,
   ingest: Ingest["Type"]["ingest"],
@@ -72,7 +72,7 @@ export const sideOf = (
     const made: Array<RecordId> = []
     return ingest(repairs, {
       holds: ({ id }, was) => {
-        const holds = same(states.get(id.text), was)
+        const holds = isSameState(states.get(id.text), was)
         if (holds) made.push(id)
         return holds
       },
@@ -93,13 +93,13 @@ export const sideOf = (
     declare: () => {},
     names: replica.names,
     between: (table, stretch) =>
-      Effect.map(between(replica, table, stretch), (found) =>
-        Array.from(found.values()).flatMap((record) => alive(record) ?? [])
+      Effect.map(recordsInStretch(replica, table, stretch), (found) =>
+        Array.from(found.values()).flatMap((record) => liveRecord(record) ?? [])
       ),
     states: replica.current,
-    known: alive,
-    unmoved: same,
-    differs: reallyDiffers,
+    known: liveRecord,
+    unmoved: isSameState,
+    differs: differsBeyondJson,
     repair
   }
 }
@@ -156,7 +156,7 @@ const nothing: Shape = {
   refresh: () => Effect.void
 }
 
-type ReplicaSide = ReturnType<typeof sideOf>
+type ReplicaSide = ReturnType<typeof replicaSide>
 
 /** Brings the replica to the state of these tables, except records that have changed since they were read. */
 const refreshing =
@@ -172,7 +172,7 @@ const refreshing =
         const real = yield* withoutStrays(differences, upstream.find)
         const states = yield* replica.current(real.map(({ id }) => id))
         const suspects = real.map((difference) => ({ ...difference, state: states.get(difference.id.text) }))
-        yield* side.repair(suspects.filter(({ known, state }) => side.unmoved(known, state && alive(state))))
+        yield* side.repair(suspects.filter(({ known, state }) => side.unmoved(known, state && liveRecord(state))))
       })
     return Effect.asVoid(comparing.each(comparing.asRoomAllows, repair, undefined, names))
   }
@@ -181,7 +181,7 @@ export class Reconcile extends Context.Tag("scheduler/replica/Reconcile")<Reconc
 
 const layerOf = (
   momentMs: number
-): Layer.Layer<Reconcile, never, Upstream | Replica | Ingest | Pool | Following | SchedulerConfig | Serving> =>
+): Layer.Layer<Reconcile, never, Upstream | Replica | Ingest | Pool | ChangeTableLease | SchedulerConfig | Serving> =>
   Layer.scoped(
     Reconcile,
     Effect.gen(function* () {
@@ -194,9 +194,9 @@ const layerOf = (
       const { bootstrapChunkSize, changesPerRead, maxBufferPerSsp, maxPendingChanges, reconcileIntervalSecs } =
         yield* SchedulerConfig
       if (!upstream.present) return nothing
-      const following = yield* Following
+      const lease = yield* ChangeTableLease
       const { withPermits } = yield* Effect.makeSemaphore(1)
-      const side = sideOf(replica, bootstrapChunkSize, ingest, yield* Heap, stepsOf(pool, maxBufferPerSsp))
+      const side = replicaSide(replica, bootstrapChunkSize, ingest, yield* Heap, stepsOf(pool, maxBufferPerSsp))
       const comparing = new LiveCompare({
         upstream,
         momentMs,
@@ -233,10 +233,10 @@ const layerOf = (
         )
       )
       const wasCloning = pool.state().phase === "Cloning"
-      const complete = Effect.orDie(patiently("writing to the lease on the database")(following.complete))
+      const complete = Effect.orDie(retryUntilUsable("writing to the lease on the database")(lease.complete))
       // A replica from before the start may lack writes made while the scheduler was down; so may one whose clone began
       // before this scheduler had the lease on the change table.
-      const first = Effect.flatMap(following.worth, (worth) => {
+      const first = Effect.flatMap(lease.worth, (worth) => {
         if (worth === "none") return wasCloning ? Effect.void : atStart
         const equal =
           worth === "whole"

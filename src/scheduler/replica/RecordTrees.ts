@@ -41,7 +41,7 @@ const maxRounds = 5
 export type TreeError = ReplicaError | Overloaded
 
 /** The records that have changed behind a position, since a follower began. */
-export interface Moves {
+export interface ChangedRecords {
   /** Position where the follower began; earlier changes are unknown. */
   readonly from: number
   readonly movedAfter: (id: string, seq: number) => boolean
@@ -55,10 +55,10 @@ export interface RecordTreesShape {
   readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, TreeError>
   /** A number that changes with every change of a table, since it was first asked for. */
   readonly stamp: (table: string) => number
-  readonly follow: Effect.Effect<Moves, never, Scope.Scope>
+  readonly follow: Effect.Effect<ChangedRecords, never, Scope.Scope>
 }
 
-class Followed implements Moves {
+class Followed implements ChangedRecords {
   private readonly moved = new Map<string, number>()
 
   constructor(readonly from: number) {}

@@ -16,7 +16,7 @@ import { Meters } from "../../ports/Meters.ts"
 import { SspClient, type SspClientShape, type Target } from "../../ports/SspClient.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
-import { type Moves, RecordTrees, type RecordTreesShape, type TreeError } from "./RecordTrees.ts"
+import { type ChangedRecords, RecordTrees, type RecordTreesShape, type TreeError } from "./RecordTrees.ts"
 
 /** How long a difference must last to count. */
 const defaultMomentMs = 1_000
@@ -61,7 +61,7 @@ class Descent {
   constructor(
     private readonly parts: ComparisonOptions,
     private readonly target: Target,
-    private readonly moves: Moves
+    private readonly moves: ChangedRecords
   ) {}
 
   get all(): boolean {

@@ -9,24 +9,24 @@ import { Serving } from "../../ports/Front.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest } from "../ingest/Ingest.ts"
-import { Declared } from "../pool/Declared.ts"
+import { DeclaredTables } from "../pool/DeclaredTables.ts"
 import { Pool } from "../pool/Pool.ts"
 import { ChangeFeed } from "./ChangeFeed.ts"
-import { Following } from "./Following.ts"
+import { ChangeTableLease } from "./ChangeTableLease.ts"
 import { Reconcile } from "./Reconcile.ts"
 
 export const layer: Layer.Layer<
   never,
   never,
-  Upstream | Declared | Ingest | Pool | ChangeFeed | Following | Reconcile | SchedulerConfig | Serving
+  Upstream | DeclaredTables | Ingest | Pool | ChangeFeed | ChangeTableLease | Reconcile | SchedulerConfig | Serving
 > = Layer.scopedDiscard(
   Effect.gen(function* () {
     const { changes, schema } = yield* Upstream
-    const declared = yield* Declared
+    const declared = yield* DeclaredTables
     const { define } = yield* Ingest
     const { derive, refresh } = yield* ChangeFeed
     const pool = yield* Pool
-    const { holds, note } = yield* Following
+    const { holds, note } = yield* ChangeTableLease
     const reconcile = yield* Reconcile
     const { defineEvents, maxBodyBytes, schemaIntervalMs } = yield* SchedulerConfig
     if (schema === undefined) return

@@ -21,7 +21,7 @@ import {
 } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
-import { Reach } from "./Reach.ts"
+import { Reachability } from "./Reachability.ts"
 
 /** Leases after which a member that has not announced itself is not counted any more. */
 const membersLeases = 10
@@ -56,7 +56,7 @@ const nameIn = (self: string | undefined): string | undefined => self?.slice(0, 
 export class LeaderElection implements LeadershipShape {
   private readonly name: string
   private readonly rules: Term.Rules
-  readonly reach: Reach | undefined
+  readonly reach: Reachability | undefined
   private term: Term.Term = Term.initial
   private row: LogRow | undefined
   private members: ReadonlyArray<Told> = []
@@ -80,7 +80,7 @@ export class LeaderElection implements LeadershipShape {
     this.durability = log.durability
     this.name = name
     this.rules = { self, leaseMs }
-    this.reach = asks && new Reach(asks, leaseMs, now)
+    this.reach = asks && new Reachability(asks, leaseMs, now)
   }
 
   /** The election of this process. Closing the scope hands the log over if this process leads. */
@@ -237,7 +237,7 @@ export class LeaderElection implements LeadershipShape {
   readonly time = (): number => this.now()
 
   /** Announces this process and its positions to the other members, and reads theirs. */
-  private announce(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, WalFailed> {
+  private announce(follower: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, WalFailed> {
     return Effect.suspend(() => {
       const { name, self, url } = this
       // Only a follower reports which members it reaches.
@@ -247,8 +247,8 @@ export class LeaderElection implements LeadershipShape {
         self,
         name,
         url,
-        applied: following.applied(),
-        synced: following.synced()
+        applied: follower.applied(),
+        synced: follower.synced()
       })
       return told.pipe(
         Effect.zipRight(this.log.members(membersLeases * this.rules.leaseMs)),
@@ -277,14 +277,14 @@ export class LeaderElection implements LeadershipShape {
    * Follows the log until this process leads; answers the row with which its term began. `url`: address of this process
    * for the other schedulers.
    */
-  follow(url: string, following: FollowerReplica): Effect.Effect<Term.Frame, StartFault> {
+  follow(url: string, follower: FollowerReplica): Effect.Effect<Term.Frame, StartFault> {
     this.url = url
     const everyMs = Math.min(100, this.rules.leaseMs / 30)
     const asking = this.reach?.asking(() => this.peers()) ?? Effect.never
-    return Effect.raceFirst(this.following(everyMs, following), asking)
+    return Effect.raceFirst(this.followLoop(everyMs, follower), asking)
   }
 
-  private following(everyMs: number, following: FollowerReplica): Effect.Effect<Term.Frame, StartFault> {
+  private followLoop(everyMs: number, follower: FollowerReplica): Effect.Effect<Term.Frame, StartFault> {
     return Effect.gen(this, function* () {
       let announcedAt = Number.NEGATIVE_INFINITY
       let isAway = false
@@ -293,7 +293,7 @@ export class LeaderElection implements LeadershipShape {
         const answer = yield* Effect.either(
           sentAt - announcedAt < Term.beatMs(this.rules)
             ? this.log.row
-            : Effect.zipRight(this.announce(following), this.log.row)
+            : Effect.zipRight(this.announce(follower), this.log.row)
         )
         if (answer._tag === "Left") {
           if (answer.left.reason !== "unreachable")
@@ -311,10 +311,10 @@ export class LeaderElection implements LeadershipShape {
         const row = answer.right
         this.seen(row)
         // A row that names this process is a term of its own, even if its replica could not lead.
-        if (row.leader === this.self || following.canLead(row))
+        if (row.leader === this.self || follower.canLead(row))
           yield* this.tell({ tag: "Looked", sentAt, frame: row, standing: this.reach?.standing ?? "near" })
         if (yield* Deferred.isDone(this.won)) break
-        const hasMore = yield* Effect.raceFirst(following.step(row), this.announcing(following))
+        const hasMore = yield* Effect.raceFirst(follower.step(row), this.announceLoop(follower))
         if (!hasMore) yield* Effect.sleep(Duration.millis(everyMs))
       }
       return yield* Deferred.await(this.won)
@@ -322,10 +322,10 @@ export class LeaderElection implements LeadershipShape {
   }
 
   /** Announces this process while a long step runs; otherwise the log would be cut before this process has read it. */
-  private announcing(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<never> {
+  private announceLoop(follower: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<never> {
     return Effect.forever(
       Effect.delay(
-        Effect.catchAll(this.announce(following), () => Effect.void),
+        Effect.catchAll(this.announce(follower), () => Effect.void),
         Duration.millis(Term.beatMs(this.rules))
       )
     )
@@ -339,11 +339,11 @@ export class LeaderElection implements LeadershipShape {
   }
 
   /** Renews the lease and announces the leader's positions, until the scope is closed. */
-  lead(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, never, Scope.Scope> {
+  lead(follower: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, never, Scope.Scope> {
     const { leaseMs } = this.rules
     const tick = Effect.repeat(Effect.delay(this.tell({ tag: "Tick" }), Duration.millis(leaseMs / 30)), {
       until: () => this.term.role !== "leader"
     })
-    return Effect.zipRight(Effect.forkScoped(tick), Effect.asVoid(Effect.forkScoped(this.announcing(following))))
+    return Effect.zipRight(Effect.forkScoped(tick), Effect.asVoid(Effect.forkScoped(this.announceLoop(follower))))
   }
 }

@@ -37,15 +37,15 @@ const isOwn = ({ headers, url }: Pick<Asked, "headers" | "url">): boolean => {
   )
 }
 
-const layerFigures = (election: LeaderElection, following: FollowerReplica) =>
+const layerFigures = (election: LeaderElection, follower: FollowerReplica) =>
   Figures.layer(
     "scheduler",
     Effect.succeed(() =>
-      Effect.sync(() => ({ ...Monitor.logReadings(election.status()), replicaSeq: following.applied() }))
+      Effect.sync(() => ({ ...Monitor.logReadings(election.status()), replicaSeq: follower.applied() }))
     )
   )
 
-const monitor = (election: LeaderElection, following: FollowerReplica) =>
+const monitor = (election: LeaderElection, follower: FollowerReplica) =>
   Effect.gen(function* () {
     const { tasks } = yield* Progress
     const figures = yield* NodeFigures
@@ -59,7 +59,7 @@ const monitor = (election: LeaderElection, following: FollowerReplica) =>
         value: () =>
           Effect.sync(() => ({
             state: "standby",
-            seq: following.applied(),
+            seq: follower.applied(),
             tasks: tasks().map(taskOf),
             clone: null,
             ssps: [],
@@ -81,14 +81,14 @@ const layerAudit = Layer.unwrapEffect(
 )
 
 /** The front of a standby scheduler, and the same for any server that takes `HttpApi.Api`. */
-export const layer = (election: LeaderElection, following: FollowerReplica) =>
+export const layer = (election: LeaderElection, follower: FollowerReplica) =>
   Front.layer(
     Effect.gen(function* () {
       const { bearers, browserOrigins, corsOrigins, maxBodyBytes } = yield* SchedulerConfig
       const forward = yield* Forward.make(election)
       return {
         api: StandbyApi,
-        routes: { monitor: yield* monitor(election, following), replica: yield* replica(election) },
+        routes: { monitor: yield* monitor(election, follower), replica: yield* replica(election) },
         guards: { [SchedulerBearer.key]: Guard.make(makeJudge(bearers, Errors.unauthorized)) },
         // A standby clones nothing; its replica is as complete as its position says.
         gates: { [Cloned.key]: () => undefined },
@@ -99,4 +99,4 @@ export const layer = (election: LeaderElection, following: FollowerReplica) =>
           Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => (isOwn(request) ? app : forward(request)))
       }
     })
-  ).pipe(Layer.provide(layerAudit), Layer.provideMerge(layerFigures(election, following)))
+  ).pipe(Layer.provide(layerAudit), Layer.provideMerge(layerFigures(election, follower)))

@@ -32,7 +32,7 @@ const faultOf = (snapshot: Snapshot, logId: string, { keptAfter }: LogRow): stri
 }
 
 /** Why no snapshot could be restored, one fault for each source. */
-export interface Lacking {
+export interface MissingSnapshot {
   readonly faults: ReadonlyArray<string>
   /** Some snapshot did not fit on this disk. */
   readonly isFull: boolean
@@ -67,7 +67,7 @@ export const make = ({ logId, own, snapshots, timeoutMs }: RestoringOptions) => 
       })
     )
 
-  return (row: LogRow): Effect.Effect<Lacking | undefined> =>
+  return (row: LogRow): Effect.Effect<MissingSnapshot | undefined> =>
     Effect.gen(function* () {
       const offers = yield* Effect.either(snapshots.offers(row.keptAfter))
       if (offers._tag === "Left") return { faults: [offers.left.message], isFull: false }

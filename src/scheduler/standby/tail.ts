@@ -10,7 +10,7 @@ import type { LogRow, SharedLogShape } from "../../ports/SharedLog.ts"
 import type { ReplicaFileShape, SnapshotsShape } from "../../ports/Snapshots.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { steadyMs } from "../../ports/Turn.ts"
-import { type Replay, replaying } from "../pool/recovery.ts"
+import { makeReplay, type Replay } from "../pool/recovery.ts"
 import type { FollowerReplica } from "./LeaderElection.ts"
 import * as Restoring from "./restoring.ts"
 
@@ -107,7 +107,7 @@ class Tail implements FollowerReplica {
       if (lacking !== undefined) return yield* this.lacks(row, lacking, now)
       const applied = yield* Effect.mapError(this.replica.applied, startFault)
       // A restored file was flushed before it was renamed.
-      this.at = { applied, synced: applied, replays: yield* replaying(this.log.shown, this.replica) }
+      this.at = { applied, synced: applied, replays: yield* makeReplay(this.log.shown, this.replica) }
       this.lacking = undefined
       return true
     })
@@ -116,7 +116,11 @@ class Tail implements FollowerReplica {
   /**
    * Schedules the next attempt, or fails when patience is over. A full disk is waited for without end: nothing is lost.
    */
-  private lacks(row: LogRow, { faults, isFull }: Restoring.Lacking, now: number): Effect.Effect<boolean, StartFault> {
+  private lacks(
+    row: LogRow,
+    { faults, isFull }: Restoring.MissingSnapshot,
+    now: number
+  ): Effect.Effect<boolean, StartFault> {
     return Effect.gen(this, function* () {
       const { canClone, leaseMs, replicaDbPath } = this.options
       const triedAt = yield* steadyMs
@@ -145,6 +149,6 @@ export const make = (
 ): Effect.Effect<FollowerReplica, StartFault> =>
   Effect.gen(function* () {
     const applied = yield* Effect.mapError(replica.applied, startFault)
-    const replays = yield* replaying(log.shown, replica)
+    const replays = yield* makeReplay(log.shown, replica)
     return new Tail(log, replica, options, applied, replays, yield* steadyMs)
   })

@@ -8,7 +8,7 @@ import { Recent } from "../../core/recent.ts"
 import type { CutEvent } from "../../node/streams/eventCutter.ts"
 import { type EventReceiver, Feed, type Subscription } from "../../node/streams/feed.ts"
 import { bytesOf, isLast, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
-import type { Hearing } from "./ViewSource.ts"
+import type { SourceListener } from "./ViewSource.ts"
 
 interface Source {
   readonly close: () => void
@@ -17,7 +17,7 @@ interface Source {
 interface SharedViewParts {
   /** Number of deltas that are kept. */
   readonly capacity: number
-  readonly source: (after: string | undefined, hearing: Hearing) => Source
+  readonly source: (after: string | undefined, hearing: SourceListener) => Source
   /** Called when no client follows the view any more, or the view is over. */
   readonly gone: () => void
   /** Called with the bytes by which the kept snapshot grew or shrank. */

@@ -13,7 +13,7 @@ import type { StreamFormat } from "../../node/streams/sse.ts"
 import type { Flow, SspClientShape, Target } from "../../ports/SspClient.ts"
 
 /** A view that the stream carries. */
-export interface Carried {
+export interface StreamedView {
   readonly view: string
   /** Id of the last event received; undefined to begin with a snapshot. */
   readonly after: string | undefined
@@ -50,8 +50,8 @@ export class SspStream {
   readonly format: StreamFormat
   private readonly cutter = new EventCutter(maxEventBytes)
   /** Views by their place at the SSP; undefined where a view is no longer followed. */
-  private readonly places: Array<Carried | undefined> = []
-  private waiting: Array<Carried> = []
+  private readonly places: Array<StreamedView | undefined> = []
+  private waiting: Array<StreamedView> = []
   private dropped: Array<number> = []
   private flow: Flow | undefined
   private stream: string | undefined
@@ -69,14 +69,14 @@ export class SspStream {
     parts.start(Effect.andThen(Effect.yieldNow(), () => this.open()))
   }
 
-  add(view: Carried): void {
+  add(view: StreamedView): void {
     this.waiting.push(view)
     this.live++
     this.change()
   }
 
   /** Ends the stream with the last view. */
-  drop(view: Carried): void {
+  drop(view: StreamedView): void {
     this.waiting = this.waiting.filter((each) => each !== view)
     const place = this.places.indexOf(view)
     if (place !== -1) {
@@ -100,7 +100,7 @@ export class SspStream {
   }
 
   /** Ends the stream; returns the views that it carried. */
-  private close(): ReadonlyArray<Carried> {
+  private close(): ReadonlyArray<StreamedView> {
     this.isOver = true
     this.flow?.close()
     const all = [...this.places.filter((view) => view !== undefined), ...this.waiting]

@@ -9,7 +9,7 @@ import { endOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.t
 import type { Target } from "../../ports/SspClient.ts"
 import * as Errors from "../HttpErrors.ts"
 import type * as ViewOwner from "../pool/viewOwner.ts"
-import type { Carried, SspStream } from "./SspStream.ts"
+import type { SspStream, StreamedView } from "./SspStream.ts"
 
 /** End reasons that concern the SSP and not the view: it is followed elsewhere or later. */
 const passing: ReadonlySet<unknown> = new Set(["moved", "shutdown", "rebootstrap", "behind"])
@@ -34,7 +34,7 @@ export interface SourceParts {
 }
 
 /** Callbacks of a source: snapshots and deltas, then the last event of all, unless the source was closed. */
-export interface Hearing {
+export interface SourceListener {
   readonly took: (events: ReadonlyArray<CutEvent>) => void
   /** Called when a snapshot was cut off after some of its parts: it begins again. */
   readonly cut: () => void
@@ -42,7 +42,7 @@ export interface Hearing {
 }
 
 /** Follows one view at its owner, and at the next owner after a move. */
-export class ViewSource implements Carried {
+export class ViewSource implements StreamedView {
   private stream: SspStream | undefined
   /** The SSP at which the next attempt must wait, and until when. */
   private tried: { readonly target: Target; readonly untilMs: number; readonly attempts: number } | undefined
@@ -53,7 +53,7 @@ export class ViewSource implements Carried {
     private readonly parts: SourceParts,
     readonly view: string,
     public after: string | undefined,
-    private readonly hearing: Hearing
+    private readonly hearing: SourceListener
   ) {
     this.look()
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { rng } from "../../../kit/data/random.ts"
 import type { Answer, PiecesAnswer } from "../../../src/ports/Front.ts"
 import type { Heard } from "../../../src/ports/SspClient.ts"
-import { type Ask, SharedReads } from "../../../src/scheduler/http/sharedReads.ts"
+import { type SendRead, SharedReads } from "../../../src/scheduler/http/sharedReads.ts"
 
 interface Begun {
   readonly at: number
@@ -22,7 +22,7 @@ class Scene {
   isAway = false
   private readonly gone: Array<() => void> = []
 
-  private readonly ask: Ask = (ifNoneMatch, heard, began, failed) => {
+  private readonly ask: SendRead = (ifNoneMatch, heard, began, failed) => {
     if (this.isAway) return false
     const begun: Begun = { at: this.now, ifNoneMatch, heard, failed, isClosed: false }
     this.begun.push(begun)

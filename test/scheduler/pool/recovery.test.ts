@@ -15,7 +15,7 @@ import * as Definitions from "../../../src/core/surreal/definitionsRecord.ts"
 import * as MemoryReplica from "../../../src/drivers/memoryReplica.ts"
 import { Replica } from "../../../src/ports/Replica.ts"
 import { Wal } from "../../../src/ports/Wal.ts"
-import { inReplica } from "../../../src/scheduler/pool/Declared.ts"
+import { definitionsInReplica } from "../../../src/scheduler/pool/DeclaredTables.ts"
 import { recover } from "../../../src/scheduler/pool/recovery.ts"
 
 const types = { took: "duration", "prices.*": "decimal" }
@@ -91,6 +91,6 @@ it.effect("D57 what the log says of definitions on the way types what is behind 
     const ids = ["t:1", "t:2"].map((text) => Ids.parseLenient(text)!)
     const found = yield* replica.current(ids)
     expect(ids.map(({ text }) => typeof found.get(text)?.doc?.["took"])).toEqual(["string", "object"])
-    expect((yield* inReplica(replica)).tables[0]?.types).toEqual({ took: "duration" })
+    expect((yield* definitionsInReplica(replica)).tables[0]?.types).toEqual({ took: "duration" })
   }).pipe(Effect.provide(Layer.merge(MemoryReplica.layer, Wal.layerMemory("log"))))
 )

@@ -2,7 +2,7 @@
  * The tables that the scheduler takes a registration to read, for where it is placed (D65).
  */
 import { describe, expect, it } from "vitest"
-import { maxLearned, ViewReads } from "../../../src/scheduler/pool/viewReads.ts"
+import { maxReported, ViewReads } from "../../../src/scheduler/pool/viewReads.ts"
 
 const specOf = (body: unknown) => ({ body, ttlMs: 1, lastActiveAt: 0 })
 const reads = (body: unknown, by = new ViewReads()) => {
@@ -58,10 +58,10 @@ describe("the tables that a registration reads", () => {
   it("D65 of as many queries as are remembered, the latest that were heard of; not every table of one", () => {
     const by = new ViewReads()
     const query = (n: number) => ({ surql: `SELECT b.c FROM a WHERE n = ${n}` })
-    for (let n = 0; n < maxLearned; n++) by.learn(specOf(query(n)), ["b"])
+    for (let n = 0; n < maxReported; n++) by.learn(specOf(query(n)), ["b"])
     by.learn(specOf(query(0)), ["b"])
-    by.learn(specOf(query(maxLearned)), ["b"])
-    expect([0, 1, 2, maxLearned].map((n) => reads(query(n), by))).toEqual([["a", "b"], ["a"], ["a", "b"], ["a", "b"]])
+    by.learn(specOf(query(maxReported)), ["b"])
+    expect([0, 1, 2, maxReported].map((n) => reads(query(n), by))).toEqual([["a", "b"], ["a"], ["a", "b"], ["a", "b"]])
     by.learn(
       specOf(query(0)),
       Array.from({ length: 1000 }, (_, n) => `b${n}`)

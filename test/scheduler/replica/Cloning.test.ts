@@ -23,7 +23,7 @@ import { Replica, type ReplicaShape } from "../../../src/ports/Replica.ts"
 import { UpstreamError, type UpstreamShape } from "../../../src/ports/Upstream.ts"
 import type { Ingest } from "../../../src/scheduler/ingest/Ingest.ts"
 import { clone } from "../../../src/scheduler/replica/Cloning.ts"
-import { sideOf } from "../../../src/scheduler/replica/Reconcile.ts"
+import { replicaSide } from "../../../src/scheduler/replica/Reconcile.ts"
 import { gone, id, record } from "../../../src/testing/Replica.suite.ts"
 import { constant } from "../../core/surql/engine.ts"
 import * as Generate from "../../core/surql/generate.ts"
@@ -85,7 +85,7 @@ const compare = (upstream: UpstreamShape, replica: ReplicaShape, lines: Array<st
       upstream,
       momentMs: 0,
       together: 1_000,
-      side: sideOf(replica, chunkSize, ingest(replica, lines), unwatchedHeap),
+      side: replicaSide(replica, chunkSize, ingest(replica, lines), unwatchedHeap),
       fork: () => Effect.void
     }).now,
     ({ compared, repaired }) => ({ compared, written: repaired.length })

@@ -25,7 +25,7 @@ import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaSnapshot } 
 import { Turn } from "../../../src/ports/Turn.ts"
 import { exactType } from "../../../src/protocol/wire.ts"
 import { type Answer, ProxyQuery } from "../../../src/scheduler/replica/ProxyQuery.ts"
-import { totalOf } from "../../../src/scheduler/replica/queryRoom.ts"
+import { totalBytesOf } from "../../../src/scheduler/replica/queryAdmission.ts"
 import { gone, id, record } from "../../../src/testing/Replica.suite.ts"
 import { constant, records as readRecords } from "../../core/surql/engine.ts"
 import * as Generate from "../../core/surql/generate.ts"
@@ -593,7 +593,7 @@ for (const [name, replica] of Object.entries(layers)) {
 describe("the bytes of all queries", () => {
   it("D48 are those of the setting, else a quarter of the heap, and never less than one query's", () => {
     const of = (queryBytesTotal: number, heap?: number) =>
-      totalOf({ ...limits, queryBytes: 100, queryBytesTotal }, heap)
+      totalBytesOf({ ...limits, queryBytes: 100, queryBytesTotal }, heap)
     expect([of(1000), of(1000, 800), of(10), of(0, 4000), of(0, 200), of(0)]).toEqual([1000, 1000, 100, 1000, 100, 800])
   })
 })

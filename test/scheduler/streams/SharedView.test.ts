@@ -7,7 +7,7 @@ import { campaign, rng } from "../../../kit/data/random.ts"
 import type { CutEvent } from "../../../src/node/streams/eventCutter.ts"
 import { bytesOf, endOf, type ViewEvent } from "../../../src/node/streams/viewEvent.ts"
 import { SharedView } from "../../../src/scheduler/streams/SharedView.ts"
-import type { Hearing } from "../../../src/scheduler/streams/ViewSource.ts"
+import type { SourceListener } from "../../../src/scheduler/streams/ViewSource.ts"
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -22,7 +22,7 @@ const cut = (name: string, id: string | undefined, data: object): CutEvent => ({
 class Ssp {
   incarnation = 0
   n = 0
-  readonly sources = new Set<{ readonly hearing: Hearing; pending: Array<CutEvent> }>()
+  readonly sources = new Set<{ readonly hearing: SourceListener; pending: Array<CutEvent> }>()
   snapshots = 0
 
   get id(): string {
@@ -43,7 +43,7 @@ class Ssp {
     )
   }
 
-  follow(after: string | undefined, hearing: Hearing) {
+  follow(after: string | undefined, hearing: SourceListener) {
     const source = { hearing, pending: this.since(after) }
     this.sources.add(source)
     return { close: () => void this.sources.delete(source) }
@@ -178,7 +178,7 @@ describe("a view that clients share", () => {
     const ssp = new Ssp()
     const parts = {
       capacity: 20,
-      source: (after: string | undefined, hearing: Hearing) => ssp.follow(after, hearing),
+      source: (after: string | undefined, hearing: SourceListener) => ssp.follow(after, hearing),
       gone: () => {},
       weighs: () => {},
       nowMs: () => 0
@@ -201,9 +201,9 @@ describe("a view that clients share", () => {
     expect([late.map(({ state }) => state), ssp.snapshots, ssp.sources.size]).toEqual([["0.1", "0.1"], 2, 1])
   })
   it("D50 what is last of all reaches clients that listen and those that wait", () => {
-    const hearings: Array<Hearing> = []
+    const hearings: Array<SourceListener> = []
     let gone = 0
-    const source = (_: string | undefined, hearing: Hearing) => {
+    const source = (_: string | undefined, hearing: SourceListener) => {
       hearings.push(hearing)
       return { close: () => {} }
     }

@@ -13,7 +13,7 @@ import { Replica, type ReplicaError } from "../../ports/Replica.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
-import { patiently } from "./Cloning.ts"
+import { retryUntilUsable } from "./Cloning.ts"
 
 /** Pause between two checks whether there is a change table. */
 const absentMs = 1_000
@@ -74,7 +74,7 @@ const make = Effect.gen(function* () {
   const head = (): number => pool.state().log.head
   let holds = false
   let isComplete = false
-  const asking = patiently("asking the database for its change table")
+  const asking = retryUntilUsable("asking the database for its change table")
   const hold = Effect.gen(function* () {
     while (!(yield* asking(changes.installed))) {
       yield* Deferred.succeed(told, "none")
@@ -86,7 +86,7 @@ const make = Effect.gen(function* () {
       wasWhole &&
       position !== undefined &&
       position <= head() &&
-      (yield* patiently("reading the database's tables")(announcedAll(upstream, replica, lease)))
+      (yield* retryUntilUsable("reading the database's tables")(announcedAll(upstream, replica, lease)))
     holds = true
     yield* Deferred.succeed(told, whole ? "whole" : "compare")
   })
@@ -107,7 +107,7 @@ const make = Effect.gen(function* () {
   return { worth: Deferred.await(told), holds: () => holds, take, note: (tables) => lease.note(tables), complete }
 })
 
-export class Following extends Context.Tag("scheduler/replica/Following")<Following, Shape>() {
-  static readonly layer: Layer.Layer<Following, never, Upstream | Pool | Replica | SchedulerConfig | Serving> =
-    Layer.scoped(Following, make)
+export class ChangeTableLease extends Context.Tag("scheduler/replica/ChangeTableLease")<ChangeTableLease, Shape>() {
+  static readonly layer: Layer.Layer<ChangeTableLease, never, Upstream | Pool | Replica | SchedulerConfig | Serving> =
+    Layer.scoped(ChangeTableLease, make)
 }

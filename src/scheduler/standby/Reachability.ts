@@ -18,7 +18,7 @@ interface Answers {
 
 const lastOf = ({ answeredAt, since }: Answers): number => answeredAt ?? since
 
-export class Reach {
+export class Reachability {
   private readonly client: HttpClient.HttpClient
   private readonly contacts = new Map<string, Answers>()
   private askedAt = Number.NEGATIVE_INFINITY

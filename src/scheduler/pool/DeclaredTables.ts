@@ -15,7 +15,7 @@ import type { StartFault } from "../../ports/StartFault.ts"
 type DeclaredTable = Pick<TableDefinition, "name" | "types"> & Partial<TableDefinition>
 
 /** The database's definitions in the replica, and the text of the record that holds them. */
-export const inReplica = (
+export const definitionsInReplica = (
   replica: Pick<ReplicaShape, "current" | "tables">
 ): Effect.Effect<{ readonly text: string | undefined; readonly tables: ReadonlyArray<DeclaredTable> }, ReplicaError> =>
   Effect.gen(function* () {
@@ -24,8 +24,8 @@ export const inReplica = (
     return { text, tables: text === undefined ? yield* replica.tables : Definitions.ofText(text).tables }
   })
 
-export class Declared extends Context.Tag("scheduler/ingest/Declared")<
-  Declared,
+export class DeclaredTables extends Context.Tag("scheduler/ingest/Declared")<
+  DeclaredTables,
   {
     readonly schema: Change.Schema
     readonly tables: () => ReadonlyArray<DeclaredTable>
@@ -38,24 +38,24 @@ export class Declared extends Context.Tag("scheduler/ingest/Declared")<
     readonly reload: Effect.Effect<void, ReplicaError>
   }
 >() {
-  static readonly layer: Layer.Layer<Declared, StartFault, Replica> = Layer.effect(
-    Declared,
+  static readonly layer: Layer.Layer<DeclaredTables, StartFault, Replica> = Layer.effect(
+    DeclaredTables,
     Effect.gen(function* () {
       const replica = yield* Replica
       let known = new Map<string, DeclaredTable>()
-      let said: string | undefined
+      let definitionsText: string | undefined
       let count = 0
       const put = (text: string | undefined, tables: ReadonlyArray<DeclaredTable>): void => {
-        said = text
+        definitionsText = text
         known = new Map(tables.map((table) => [table.name, table]))
         count++
       }
-      const reload = Effect.map(inReplica(replica), ({ tables, text }) => put(text, tables))
+      const reload = Effect.map(definitionsInReplica(replica), ({ tables, text }) => put(text, tables))
       yield* Effect.mapError(reload, startFault)
       return {
         schema: (table: string) => known.get(table)?.types,
         tables: () => [...known.values()],
-        text: () => said,
+        text: () => definitionsText,
         count: () => count,
         take: (text) => put(text, Definitions.ofText(text).tables),
         reload

@@ -29,7 +29,7 @@ export interface TotalLimits extends Limits {
 }
 
 /** Bytes for all running queries by {@link TotalLimits.queryBytesTotal}, at least enough for one query. */
-export const totalOf = ({ queryBytes, queryBytesTotal }: TotalLimits, heapBytes: number | undefined): number => {
+export const totalBytesOf = ({ queryBytes, queryBytesTotal }: TotalLimits, heapBytes: number | undefined): number => {
   const wanted = heapBytes === undefined ? atOnce * queryBytes : Math.floor(heapBytes / heapShare)
   return Math.max(queryBytes, queryBytesTotal > 0 ? queryBytesTotal : wanted)
 }
@@ -43,7 +43,7 @@ interface Pieces {
   readonly length: number
 }
 
-export class QueryRoom {
+export class QueryAdmission {
   private readonly queryBytes: number
   private readonly total: number
   private readonly bytes: Effect.Semaphore
@@ -57,7 +57,7 @@ export class QueryRoom {
     private readonly heap: HeapShape
   ) {
     this.queryBytes = limits.queryBytes
-    this.total = totalOf(limits, heapBytes)
+    this.total = totalBytesOf(limits, heapBytes)
     this.bytes = Effect.unsafeMakeSemaphore(this.total)
   }
 
