@@ -39,6 +39,13 @@ export const collected = ({ isFull, limitBytes }: Memory, usedBytes: number): Me
 export const isLoadable = ({ limitBytes, usedBytes }: Memory, comingBytes = 0): boolean =>
   usedBytes + comingBytes <= limitBytes * loadableUpTo
 
+/**
+ * Whether one view takes more than half of the room that a start has for views. `besideBytes`: in use before the first
+ * view; `beforeBytes`: before this one.
+ */
+export const isMostOfRoom = ({ limitBytes, usedBytes }: Memory, besideBytes: number, beforeBytes: number): boolean =>
+  usedBytes - beforeBytes > (limitBytes * loadableUpTo - besideBytes) / 2
+
 /** Whether a running service may load more data that it keeps: the heap must not become full by it. */
 export const isHoldable = ({ limitBytes, usedBytes }: Memory, comingBytes: number): boolean =>
   usedBytes + comingBytes < limitBytes * fullFrom
@@ -118,6 +125,10 @@ export const notLoadable = (memory: Memory, loaded: number, all: number, unit = 
   const beside = besideBytes > 0 ? ` beside ${mebibytes(besideBytes)} of other data` : ""
   return `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for what is stored: ${loaded} of ${all} ${unit} take ${mebibytes(taken)}${beside}, all of them need a limit of about ${mebibytes(needed)}; start with NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)} or more, and more memory where ${memorySetting} percent of it are less`
 }
+
+/** Message about a view that takes most of the room which the heap has for views at a start. */
+export const tooLargeView = ({ limitBytes }: Memory, takenBytes: number): string =>
+  `its rows take more than ${mebibytes(takenBytes)}, and the heap's limit of ${mebibytes(limitBytes)} is too small for it and the others; start with a larger NODE_OPTIONS=--max-old-space-size, and more memory where ${memorySetting} percent of it are less, or delete the view`
 
 /** Message of a process that ends because the heap has no room for the rest of the records it reads. */
 export const notReadable = (memory: Memory, read: number, owner: "scheduler" | "database"): string =>

@@ -19,6 +19,7 @@ import type { StoredView } from "../../ports/Database.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import { QueryRefused, type ViewRegistration } from "../viewTypes.ts"
 import { formatText } from "./registry.ts"
+import type { TooLarge } from "./viewLimits.ts"
 
 /** Parameters of a query as JSON. */
 export type JsonParams = { readonly [name: string]: unknown } | null
@@ -171,14 +172,44 @@ export const storedOf = (registration: ViewRegistration, key: string): StoredVie
   lastActiveAtMs: registration.lastActiveAtMs
 })
 
+/** Rows that are taken back between two pauses. */
+const sweptPerSlice = 1024
+
+/** Pauses of a fill between two questions whether there is room. */
+const pausesPerLook = 16
+
+/** Fills a view as {@link acquire} does; gives it up, and takes back what it holds, when it is too large. */
+function* acquireInRoom(
+  filling: Filling,
+  stored: StoredView,
+  generation: number,
+  tooLarge: TooLarge
+): Slices<Either.Either<View, QueryRefused>> {
+  const slices = acquire(filling, queryOf(stored), generation)
+  for (let pauses = 1; ; pauses++) {
+    const step = slices.next()
+    if (step.done === true) return step.value
+    const message = pauses % pausesPerLook === 0 ? tooLarge() : undefined
+    if (message !== undefined) {
+      const given = Either.left(new QueryRefused({ message, line: 1, column: 1 }))
+      slices.return(given)
+      const { releases } = filling.engine.kept
+      for (; releases.size > 0; releases.sweep(sweptPerSlice)) yield
+      return given
+    }
+    yield
+  }
+}
+
 /** Fills a stored view; interrupted when the process stops. */
 export const refill = (
   filling: Filling & { readonly slicer: Slicer },
   stored: StoredView,
-  generation: number
+  generation: number,
+  tooLarge: TooLarge = () => undefined
 ): Effect.Effect<Either.Either<View, QueryRefused>> =>
   Effect.catchTag(
-    filling.slicer.run(() => acquire(filling, queryOf(stored), generation)),
+    filling.slicer.run(() => acquireInRoom(filling, stored, generation, tooLarge)),
     "Closed",
     () => Effect.interrupt
   )

@@ -11,6 +11,7 @@ import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { type Filling, queryOf, refill, warnRefused } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"
+import type { TooLarge } from "./viewLimits.ts"
 import type { ViewTables } from "./viewTables.ts"
 
 /** A stored registration whose query is refused, and the assignment of its view. */
@@ -35,10 +36,18 @@ export interface Planned extends Filling {
   readonly drop: (view: Registered) => void
 }
 
-/** Fills a stored view and installs it; if its query is refused, the view is dropped and kept in `unserved`. */
-export const serve = (planned: Planned, stored: StoredView, generation: number): Effect.Effect<void> =>
+/**
+ * Fills a stored view and installs it; if its query is refused or it is too large, the view is dropped and kept in
+ * `unserved`.
+ */
+export const serve = (
+  planned: Planned,
+  stored: StoredView,
+  generation: number,
+  tooLarge?: TooLarge
+): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const acquired = yield* refill(planned, stored, generation)
+    const acquired = yield* refill(planned, stored, generation, tooLarge)
     const before = planned.get(stored.key)
     const { assignment } = before ?? planned.unserved.get(stored.key) ?? { assignment: undefined }
     if (Either.isRight(acquired)) return planned.put(stored, acquired.right, generation, assignment)

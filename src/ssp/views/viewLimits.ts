@@ -4,7 +4,16 @@
 import { Effect } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
-import { fullMessage, grows, growsTogether, isLoadable, type Memory, notLoadable } from "../../core/record/memory.ts"
+import {
+  fullMessage,
+  grows,
+  growsTogether,
+  isLoadable,
+  isMostOfRoom,
+  type Memory,
+  notLoadable,
+  tooLargeView
+} from "../../core/record/memory.ts"
 import type { Known } from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { DatabaseError, type StoredView } from "../../ports/Database.ts"
@@ -80,23 +89,37 @@ export const fullHeap = (memory: Memory): Overloaded =>
 /** The refusal of a compare with the database for which the heap has no room. */
 export const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })
 
+/** Asked while a view fills: why it has to be given up; undefined while there is room. */
+export type TooLarge = () => string | undefined
+
 /**
  * Serves the stored views of a start one by one; fails when the heap has no room for more (D43). The size of a view is
- * known only when it is filled, so the heap is measured between two views.
+ * known only when it is filled, so the heap is measured between two views and while one fills. A view that takes most
+ * of the room alone is given up, and the others are served.
  */
 export const loadViews = (
   heap: HeapShape,
   views: ReadonlyArray<StoredView>,
-  serve: (view: StoredView) => Effect.Effect<void>
+  serve: (view: StoredView, tooLarge: TooLarge) => Effect.Effect<void>
 ): Effect.Effect<void, DatabaseError> =>
   Effect.gen(function* () {
     const beside = heap.measured().usedBytes
+    const failed = (memory: Memory, loaded: number): DatabaseError =>
+      new DatabaseError({ reason: "failed", message: notLoadable(memory, loaded, views.length, "views", beside) })
     for (const [loaded, view] of views.entries()) {
-      const memory = heap.measured()
-      if (!isLoadable(memory)) {
-        const message = notLoadable(memory, loaded, views.length, "views", beside)
-        return yield* new DatabaseError({ reason: "failed", message })
+      const before = heap.measured()
+      if (!isLoadable(before)) return yield* failed(before, loaded)
+      let full: Memory | undefined,
+        isGivenUp = false
+      const tooLarge: TooLarge = () => {
+        const now = heap.measured()
+        if (isLoadable(now)) return undefined
+        isGivenUp = true
+        if (!isMostOfRoom(now, beside, before.usedBytes)) full = now
+        return tooLargeView(now, now.usedBytes - before.usedBytes)
       }
-      yield* serve(view)
+      yield* serve(view, tooLarge)
+      if (isGivenUp) heap.released()
+      if (full !== undefined) return yield* failed(full, loaded + 1)
     }
   })

@@ -275,10 +275,10 @@ class ViewService {
       if (tooSmall !== undefined)
         return yield* new DatabaseError({ reason: "failed", message: Memory.notLoadable(tooSmall, records, stored) })
       const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
-      yield* loadViews(this.heap, yield* this.database.views, (view) => {
+      yield* loadViews(this.heap, yield* this.database.views, (view, tooLarge) => {
         const aside = this.setAside.keep(view)
         return aside === undefined
-          ? serve(this.planned, view, generations(view.key))
+          ? serve(this.planned, view, generations(view.key), tooLarge)
           : Effect.logWarning(
               `view ${view.id} is quarantined and not served: the process ended ${aside.ends} times while it evaluated its query; POST /view/free with its id serves it again`
             )
