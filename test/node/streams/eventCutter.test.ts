@@ -1,5 +1,6 @@
 /** Events cut out of the bytes of a stream (D50): wherever the bytes are cut, they are the same. */
 import { describe, expect, it } from "vitest"
+import { SseParser } from "../../../src/client/sse.ts"
 import { type CutEvent, dataOf, EventCutter } from "../../../src/node/streams/eventCutter.ts"
 
 const text = `event: open\ndata: {"stream":"s1"}\n\n: still here\n\nview: 0\nevent: snapshot\nid: a-1\ndata: {"rows":["é\\n","💡"]}\n\nview: 12\nevent: delta\nid: a-2\ndata: {"view: 3":"data: x"}\n\nview: 0\nevent: end\ndata: {"reason":"moved"}\n\n`
@@ -38,6 +39,18 @@ describe("events cut out of bytes", () => {
     for (let at = 1; at < bytes.length; at++)
       expect(cut([bytes.subarray(0, at), bytes.subarray(at)]), `cut at ${at}`).toEqual(expected)
     expect(cut([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(expected)
+  })
+  it("D83 are those that the client reads, however the bytes are cut", () => {
+    const events = expected.filter(({ bytes }) => !bytes.startsWith(":"))
+    const told = events.map(({ bytes: whole, id, name: event, place: view }) => {
+      const data = JSON.stringify(dataOf({ place: view, name: event, id, bytes: new TextEncoder().encode(whole) }))
+      return { event, id, view, data }
+    })
+    for (let at = 0; at <= bytes.length; at++) {
+      const parser = new SseParser()
+      const read = [bytes.subarray(0, at), bytes.subarray(at)].flatMap((piece) => parser.push(piece))
+      expect(read, `cut at ${at}`).toEqual(told)
+    }
   })
   it("D50 an event that does not end is let in up to a length", () => {
     const cutter = new EventCutter(10)
