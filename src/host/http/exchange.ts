@@ -13,7 +13,6 @@ import { reasonOf } from "../../core/reason.ts"
 import * as Http from "../../drivers/shared/exchange.ts"
 import type { Tls } from "../../node/config/tls.ts"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
-import { FlowHandler } from "./flowing.ts"
 import { JudgedPools } from "./judgedPools.ts"
 import { connectorOf } from "./tlsClient.ts"
 
@@ -127,7 +126,7 @@ const requestOn =
 export const make = (tls: Tls | undefined): Effect.Effect<Http.Exchange, never, Scope.Scope> =>
   Effect.map(connections(tls), (open) => ({
     request: requestOn(open),
-    open: openOn(open),
+    open: ({ body, ...opening }, heard) => flowOn(open, opening, body ?? null, heard),
     pour: pourOn(open),
     clientAt: (addresses) =>
       Http.withoutSpans(
@@ -136,11 +135,6 @@ export const make = (tls: Tls | undefined): Effect.Effect<Http.Exchange, never, 
   }))
 
 /** Long answers, each on a connection of its own. */
-const openOn =
-  (connections: Connections): Http.Exchange["open"] =>
-  ({ body, ...opening }, heard) =>
-    flowOn(connections, opening, body ?? null, heard)
-
 const pourOn =
   (connections: Connections): NonNullable<Http.Exchange["pour"]> =>
   (opening, heard) => {
@@ -170,6 +164,68 @@ const pourOn =
       }
     }
   }
+
+/**
+ * An answer that goes on. Streams of a scheduler's clients pass through here byte for byte, at the cost of a few calls
+ * and no fiber.
+ */
+class FlowHandler implements Flow, Dispatcher.DispatchHandler {
+  private controller: Dispatcher.DispatchController | undefined
+  private isPaused = false
+  private isOver = false
+
+  constructor(private readonly heard: Heard) {}
+
+  readonly pause = (): void => {
+    this.isPaused = true
+    this.controller?.pause()
+  }
+
+  readonly resume = (): void => {
+    this.isPaused = false
+    this.controller?.resume()
+  }
+
+  readonly close = (): void => {
+    if (this.isOver) return
+    this.isOver = true
+    this.controller?.abort(new Error("closed"))
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    if (this.isOver) controller.abort(new Error("closed"))
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: { readonly [name: string]: string | string[] | undefined }
+  ): void {
+    // 102 and 103 announce an answer.
+    if (status < 200 || this.isOver) return
+    this.heard.head(status, headers)
+    if (this.isPaused) controller.pause()
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (!this.isOver) this.heard.data(chunk)
+  }
+
+  onResponseEnd(): void {
+    this.end(undefined)
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.end(error)
+  }
+
+  private end(error: unknown): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.heard.end(error)
+  }
+}
 
 const flowOn = (
   { agent, judged }: Connections,

@@ -5,7 +5,7 @@
  * By callback. A fiber starts only for a route that is answered by an effect, behind all checks that may refuse the
  * request.
  */
-import { Cause, Effect, Either, Exit, FiberId, type ParseResult, Runtime, type Scope } from "effect"
+import { Cause, Effect, Either, Exit, FiberId, Runtime, type Scope } from "effect"
 import { reserved } from "../../core/access/scopedSecrets.ts"
 import { Audit, unknownAddress } from "../../ports/Audit.ts"
 import type { Answer, Asked, Front, NoText, PiecesAnswer, Reply } from "../../ports/Front.ts"
@@ -179,7 +179,7 @@ class Request implements Call {
     const { decodePath, decodeQuery, noQuery, route } = this.entry
     if (decodePath !== undefined) {
       const path = decodePath(this.found.params)
-      if (Either.isLeft(path)) return this.undecodable(path.left)
+      if (Either.isLeft(path)) return this.refuse(Answers.undecodable(path.left))
       this.path = path.right
     }
     // The body is decoded first: of faults in both, those of the body are answered.
@@ -188,7 +188,7 @@ class Request implements Call {
       if (this.found.query === undefined && noQuery !== undefined) this.urlParams = noQuery
       else {
         const query = decodeQuery(this.found.query ?? {})
-        if (Either.isLeft(query)) return this.undecodable(query.left)
+        if (Either.isLeft(query)) return this.refuse(Answers.undecodable(query.left))
         this.urlParams = query.right
       }
     }
@@ -208,7 +208,7 @@ class Request implements Call {
     if (!readsBody || decodePayload === undefined || this.isRaw) return true
     const payload = decodePayload(this.json)
     if (Either.isRight(payload)) this.payload = payload.right
-    else this.undecodable(payload.left)
+    else this.refuse(Answers.undecodable(payload.left))
     return Either.isRight(payload)
   }
 
@@ -244,10 +244,6 @@ class Request implements Call {
     if (answer !== undefined) return this.reply.send(answer)
     this.log(cause)
     this.reply.fail(Answers.internal)
-  }
-
-  private undecodable(error: ParseResult.ParseError): void {
-    this.refuse(Answers.undecodable(error))
   }
 
   private refuse(error: WireError): void {

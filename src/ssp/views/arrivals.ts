@@ -139,7 +139,10 @@ export class Arrivals {
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const begun = { sinceMs: nowMs(), used: engine.keptBytes.used }
       // A refresh skips earlier refusals: its view is served.
-      const known = registration.isRefresh === true ? undefined : this.refusedBefore(registration, begun)
+      const known =
+        registration.isRefresh === true || this.refusals.isEmpty
+          ? undefined
+          : this.refusals.of(this.askedBy(registration), begun.sinceMs, begun.used)
       if (known !== undefined) return resume(Effect.fail(known))
       const refuse = (error: QueryRefused | Overloaded): void => {
         this.refusals.add(this.askedBy(registration), error, begun, nowMs())
@@ -165,13 +168,6 @@ export class Arrivals {
       )
       return Effect.sync(abandon)
     })
-  }
-
-  private refusedBefore(
-    registration: ViewRegistration,
-    { sinceMs, used }: { readonly sinceMs: number; readonly used: number }
-  ): QueryRefused | Overloaded | undefined {
-    return this.refusals.isEmpty ? undefined : this.refusals.of(this.askedBy(registration), sinceMs, used)
   }
 
   /** Key of a refusal: the query, and the format if a result is asked for. */

@@ -24,13 +24,6 @@ import type { TooLarge } from "./viewLimits.ts"
 /** Parameters of a query as JSON. */
 export type JsonParams = { readonly [name: string]: unknown } | null
 
-/** Types the request's JSON parameters by rule 3 of D1. */
-const typedParams = (params: JsonParams): { readonly [name: string]: Value } => {
-  const typed: Record<string, Value> = {}
-  for (const name of Object.keys(params ?? {})) setField(typed, name, Json.fromJson(params?.[name]))
-  return typed
-}
-
 /** Number of parsed queries kept. */
 const maxParsed = 1_000
 
@@ -60,20 +53,16 @@ export class ParsedQueries {
   parse(surql: string): Either.Either<Parsed, ParseError> {
     const known = this.byText.get(surql)
     if (known !== undefined) return known
-    const parsed = this.read(surql)
-    this.byText.set(surql, parsed)
-    return parsed
-  }
-
-  private read(surql: string): Either.Either<Parsed, ParseError> {
     const { definitions } = this
     const used = new Set<FunctionDefinition>()
     const inlining = definitions && { definitions, used, within: [], length: 0 }
-    return Either.map(parseSelect(surql, inlining), (select) => ({
+    const parsed = Either.map(parseSelect(surql, inlining), (select) => ({
       select,
       params: definitions === undefined ? [] : analyze(select).params,
       functions: [...used]
     }))
+    this.byText.set(surql, parsed)
+    return parsed
   }
 
   /** The database's value of a parameter that the registration does not give; left: why it cannot be used. */
@@ -86,7 +75,9 @@ export class ParsedQueries {
 
   /** The registration's parameters and those that the database defines; left: why one cannot be used. */
   paramsOf({ params }: Parsed, given: JsonParams): Either.Either<{ readonly [name: string]: Value }, string> {
-    const typed = typedParams(given)
+    // Typed by rule 3 of D1.
+    const typed: Record<string, Value> = {}
+    for (const name of Object.keys(given ?? {})) setField(typed, name, Json.fromJson(given?.[name]))
     for (const name of params) {
       const found = Object.hasOwn(typed, name) ? undefined : this.valueOf(name)
       if (found === undefined) continue
