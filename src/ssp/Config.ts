@@ -178,7 +178,7 @@ export const knobs = {
   resultBytes: Settings.integer(resultBytes.setting, resultBytes.value, [65_536, resultBytes.most], {
     unit: "bytes",
     meaning:
-      "Largest result of a view in format tree when it is written out. A larger one is refused at registration; one that grows beyond shows no rows and says so. Format flat has no such limit."
+      "Largest result of a view in format tree when it is written out; never more than a third of the heap's limit. A larger one is refused at registration; one that grows beyond shows no rows and says so. Format flat has no such limit."
   }),
   ...Settings.logging,
   jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, [1, hour], {

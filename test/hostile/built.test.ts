@@ -13,7 +13,7 @@ import { campaign, long } from "../../kit/data/random.ts"
 import { create, registration } from "../../kit/data/registration.ts"
 import { closing } from "../../kit/processes/closing.ts"
 import { Door, removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
-import { keeping, largest, queries, viewOf } from "./attacks/queries.ts"
+import { keeping, largest, queries, shortLists, viewOf } from "./attacks/queries.ts"
 
 const afterwards = closing()
 
@@ -171,6 +171,9 @@ describe("built processes", () => {
     }
     expect((await to.get("/debug/view/incantation:keeping")).text).toContain("SVC_VIEW_BYTES_TOTAL")
     await to.post("/view/unregister", { id: "incantation:keeping" })
+    // So is what one result takes: these lists are one, and as many as they are written out.
+    const lists = await to.post("/view/register", registration("incantation:lists", shortLists, { format: "tree" }))
+    expect([lists.status, lists.text]).toEqual([400, expect.stringContaining("raise SVC_VIEW_RESULT_BYTES")])
     expect(door.exit).toBeUndefined()
     expect(
       (await to.post("/view/register", registration("incantation:last", "SELECT VALUE n FROM t:0", { format: "tree" })))

@@ -137,7 +137,7 @@ function* shownIn(instance: View, format: Format, most: number, spent: () => num
     const data = format === "tree" && instance.only ? (rows[0] ?? null) : rows
     return { ...state, data, tooLarge: undefined }
   }
-  const tooLarge = `The result takes more than ${most} bytes to write out; ask for fewer rows (LIMIT), read it in format flat, or raise ${resultBytes.setting} to allow it`
+  const tooLarge = `The result takes more than ${most} bytes to write out; ask for fewer rows (LIMIT), read it in format flat, or raise ${resultBytes.setting} and the heap's limit to allow it`
   return {
     ...state,
     data: instance.only ? null : [],

@@ -52,12 +52,18 @@ export interface ViewLimits extends StreamLimits {
   readonly viewBytesTotal: number
 }
 
-/** The rows of views may take one part in so many of the heap. */
+/** The rows of views may take one part in so many of the heap, and so may one result that is written out. */
 const heapShare = 3
 
-/** Bytes that {@link ViewLimits.viewBytesTotal} allows in a heap of `heapBytes`. */
-export const viewBytesOf = ({ viewBytesTotal }: ViewLimits, heapBytes: number): number =>
-  viewBytesTotal > 0 ? viewBytesTotal : Math.floor(heapBytes / heapShare)
+/** The limits in a heap of `heapBytes`. */
+export const withinHeap = (limits: ViewLimits, heapBytes: number): ViewLimits => {
+  const share = Math.floor(heapBytes / heapShare)
+  return {
+    ...limits,
+    viewBytesTotal: limits.viewBytesTotal > 0 ? limits.viewBytesTotal : share,
+    resultBytes: Math.min(limits.resultBytes, share)
+  }
+}
 
 /** The setting of {@link ViewLimits.resultBytes}, which a string's limit of 512 Mi characters bounds. */
 export const resultBytes = { setting: "SVC_VIEW_RESULT_BYTES", value: 268_435_456, most: 402_653_184 } as const

@@ -51,11 +51,11 @@ import { SetAside } from "./SetAside.ts"
 import { ViewStreams } from "./streams/viewStreams.ts"
 import type { Views } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
-import { loadViews, outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
+import { loadViews, outOfMemory, type ViewLimits, withinHeap } from "./viewLimits.ts"
 import { ViewTables } from "./viewTables.ts"
 
 export const makeViews = (
-  limits: ViewLimits,
+  settings: ViewLimits,
   database: Database["Type"],
   savedState: SavedState["Type"],
   turn: Turn["Type"],
@@ -66,6 +66,7 @@ export const makeViews = (
     const clock = yield* Effect.clock
     const watchdog = yield* Watchdog
     const heap = yield* Heap
+    const limits = withinHeap(settings, heap.memory().limitBytes)
     const start = clock.unsafeCurrentTimeMillis().toString(36)
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const guarded = (work: () => void): void => {
@@ -82,7 +83,6 @@ export const makeViews = (
       void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
     const engine = new Engine({
       ...limits,
-      viewBytesTotal: viewBytesOf(limits, heap.memory().limitBytes),
       hashSeed: yield* Random.nextInt,
       later,
       evaluating: watchdog.evaluating

@@ -101,6 +101,9 @@ export const largest: ReadonlyArray<string> = [
 /** A view whose rows each keep some 2 MiB of their own, where SVC_VIEW_BYTES_TOTAL is a third of a small heap. */
 export const keeping = "SELECT id, array::range(n, n + 300000) AS w FROM t ORDER BY w LIMIT 1000"
 
+/** A view whose rows show the same short list very often: over 100 rows some 200 MiB when they are written out. */
+export const shortLists = "SELECT array::repeat([1], 40000) AS w FROM t"
+
 /** A query as the one of a view: what is answered becomes a column. */
 export const viewOf = (query: string): string =>
   /^RETURN (?!\{ LET)/.test(query) ? `SELECT ${query.slice(7)} AS w FROM t` : query

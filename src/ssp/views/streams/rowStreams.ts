@@ -225,7 +225,7 @@ export class RowStreams {
   }
 
   private get tooLarge(): string {
-    return `the result takes more than ${this.parts.limits.resultBytes} bytes to write out; ask for fewer rows (LIMIT) or raise ${resultBytes.setting}`
+    return `the result takes more than ${this.parts.limits.resultBytes} bytes to write out; ask for fewer rows (LIMIT) or raise ${resultBytes.setting} and the heap's limit`
   }
 
   private listen(
