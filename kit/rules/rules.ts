@@ -211,7 +211,7 @@ const longFiles: { readonly [path: string]: number } = {
   "src/ssp/Config.ts": 465,
   "src/ssp/edges/writer.ts": 520,
   "src/ssp/reconcile/Reconcile.ts": 454,
-  "src/ssp/tables/TableFollower.ts": 487,
+  "src/ssp/tables/TableFollower.ts": 483,
   "src/ssp/views/viewService.ts": 592,
   "src/testing/Replica.suite.ts": 462,
   "test/browser/dashboard.test.ts": 524,

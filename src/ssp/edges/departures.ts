@@ -6,7 +6,7 @@
  */
 import { Effect, Either } from "effect"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
-import { type Bell, backoff } from "./bell.ts"
+import { Bell, backoff } from "./bell.ts"
 import type { EdgesShape } from "./EdgeWriter.ts"
 
 /** Registrations deleted by one statement. */
@@ -17,6 +17,7 @@ export class Departures {
   private readonly leaving = new Set<string>()
   /** Keys that are being registered: they are not deleted meanwhile. */
   private readonly arriving = new Set<string>()
+  private readonly bell = new Bell()
   private isPrepared = false
   private readonly departure = Effect.unsafeMakeLatch(true)
   /** One deletion at a time: two of one registration would conflict in the database. */
@@ -25,7 +26,6 @@ export class Departures {
   constructor(
     private readonly upstream: UpstreamShape,
     private readonly owner: string,
-    private readonly bell: Bell,
     /** Open while no edges are being written: a view's last edges arrive before its registration is deleted. */
     private readonly flight: Effect.Latch
   ) {}

@@ -25,7 +25,7 @@ import type {
   ViewEdges
 } from "../../ports/Upstream.ts"
 import { formatGiven, Overloaded } from "../viewTypes.ts"
-import { type Bell, backoff, bell } from "./bell.ts"
+import { Bell, backoff } from "./bell.ts"
 import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts"
 
@@ -91,8 +91,7 @@ export const makeWriter = (
   fork: Fork
 ): Effect.Effect<EdgesShape, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const bells = { flush: yield* bell, compare: yield* bell, leave: yield* bell, heal: yield* bell }
-    const writer = new Writer(upstream, settings, bells)
+    const writer = new Writer(upstream, settings)
     // Registered before the loops are forked, so that it runs after they have ended.
     yield* Effect.addFinalizer(() => writer.farewell)
     for (const loop of writer.loops) yield* fork(loop)
@@ -101,7 +100,7 @@ export const makeWriter = (
 
 class Writer implements EdgesShape {
   readonly present = true
-  private readonly bells: { readonly [of in "flush" | "compare" | "leave" | "heal"]: Bell }
+  private readonly bells = { flush: new Bell(), compare: new Bell(), heal: new Bell() }
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, WrittenView>()
   private readonly toCompare = new Set<string>()
@@ -129,11 +128,9 @@ class Writer implements EdgesShape {
 
   constructor(
     private readonly upstream: UpstreamShape,
-    private readonly settings: WriterSettings,
-    bells: Writer["bells"]
+    private readonly settings: WriterSettings
   ) {
-    this.bells = bells
-    this.departures = new Departures(upstream, settings.owner, bells.leave, this.flight)
+    this.departures = new Departures(upstream, settings.owner, this.flight)
   }
 
   get register(): EdgesShape["register"] {

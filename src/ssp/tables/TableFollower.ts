@@ -256,10 +256,15 @@ export class TableFollower {
     const take = (text: string): Effect.Effect<void, Broken> => {
       const cameAt = times.nowMs()
       const lines = cutter.push(text)
-      return lines === undefined
-        ? Effect.fail(new Broken({ message: `a line is longer than ${maxLine} characters (fixed)` }))
-        : // A step that has begun is applied, whatever becomes of the connection.
-          Effect.uninterruptible(this.lock.withPermits(1)(this.taken(lines, cameAt)))
+      if (lines === undefined)
+        return Effect.fail(new Broken({ message: `a line is longer than ${maxLine} characters (fixed)` }))
+      const taken = Effect.suspend(() => {
+        this.cameAt = cameAt
+        if (this.feed.waitingChanges === 0) this.waitsSince = cameAt
+        return this.takenFrom(lines, 0)
+      })
+      // A step that has begun is applied, whatever becomes of the connection.
+      return Effect.uninterruptible(this.lock.withPermits(1)(taken))
     }
     const next = Effect.matchEffect(pieces, {
       onSuccess: (text) => Effect.as(take(text), true),
@@ -268,14 +273,6 @@ export class TableFollower {
     return Effect.suspend(() => {
       let goesOn = true
       return Effect.whileLoop({ while: () => goesOn, body: () => next, step: (more) => void (goesOn = more) })
-    })
-  }
-
-  private taken(lines: ReadonlyArray<string>, cameAt: number): Effect.Effect<void, Broken> {
-    return Effect.suspend(() => {
-      this.cameAt = cameAt
-      if (this.feed.waitingChanges === 0) this.waitsSince = cameAt
-      return this.takenFrom(lines, 0)
     })
   }
 
