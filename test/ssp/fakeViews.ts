@@ -97,7 +97,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
           ? new Overloaded({ message: "no room for streams", retryAfterSecs: 5 })
           : new ViewNotFound({ id }),
     whenSettled: () => false,
-    written: (answer, sees) => Effect.sync(() => drain(AnswerBytes.written(answer, sees))),
+    written: (answer, sees) => Effect.sync(() => drain(AnswerBytes.answerPieces(answer, sees))),
     watch: () => {},
     ingest: (changes, done) => {
       if (changes[0]?.id.table === "defect") throw new Error("inner secret")
@@ -133,7 +133,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
       const shown = answer({ id, format: format ?? "flat" })
       const tag = ResultTag.tagOf(shown)
       const isKnown = ResultTag.isNamed(ifNoneMatch, tag)
-      done(Exit.succeed({ tag, pieces: isKnown ? undefined : drain(AnswerBytes.written(shown, sees)) }))
+      done(Exit.succeed({ tag, pieces: isKnown ? undefined : drain(AnswerBytes.answerPieces(shown, sees)) }))
     },
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     define: () => Effect.void,

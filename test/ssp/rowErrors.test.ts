@@ -9,7 +9,7 @@ import { describe, expect } from "vitest"
 import { ingest } from "../../kit/checks/viewsAsked.ts"
 import { bytesOf } from "../../src/node/streams/viewEvent.ts"
 import * as RowErrorLog from "../../src/ssp/http/rowErrorLog.ts"
-import { debugToldOf } from "../../src/ssp/views/debug.ts"
+import { visibleDebugView } from "../../src/ssp/views/debug.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
 import type { DebugView } from "../../src/ssp/viewTypes.ts"
 import { change, registration, withViews } from "./viewsKit.ts"
@@ -209,8 +209,8 @@ describe("D79 the log", () => {
 it("D79 edges that the database refuses are told without its words, but to the scope admin", () => {
   const debug = (reason: string) =>
     ({ errors: [], edges_refused: { count: 2, edge: "pay:1", reason } }) as unknown as DebugView
-  const [one, other] = marks.map((mark) => debugToldOf(debug(`Found '${mark}' for field version`), "kinds"))
+  const [one, other] = marks.map((mark) => visibleDebugView(debug(`Found '${mark}' for field version`), "kinds"))
   expect(one).toEqual(other)
   expect(one).toMatchObject({ edges_refused: { count: 2, edge: "pay:1", reason: expect.not.stringContaining("qz") } })
-  expect(debugToldOf(debug(marks[0]), "whole")).toMatchObject({ edges_refused: { reason: marks[0] } })
+  expect(visibleDebugView(debug(marks[0]), "whole")).toMatchObject({ edges_refused: { reason: marks[0] } })
 })

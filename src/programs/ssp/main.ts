@@ -25,7 +25,7 @@ const serve = (quickstart: boolean) =>
     return yield* node.serve(config, quickstart)
   })
 
-const work: Cli.Deeds<never, never, never>["work"] = (...asked) =>
+const work: Cli.Actions<never, never, never>["work"] = (...asked) =>
   Effect.flatMap(
     Effect.promise(() => import("./tools.ts")),
     (tools) => tools.run(...asked)

@@ -64,7 +64,7 @@ const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
   "--with-secret": ["print"]
 }
 
-export interface Asked {
+export interface ParsedArguments {
   /** The first flag; undefined to serve. */
   readonly flag: Flag | undefined
   readonly setup: SetupOptions
@@ -84,7 +84,7 @@ const listOf = (value: string): ReadonlyArray<string> =>
 const readWords = (
   args: ReadonlyArray<string>,
   faults: Array<string>
-): Asked & { readonly options: ReadonlyArray<string> } => {
+): ParsedArguments & { readonly options: ReadonlyArray<string> } => {
   let flag: Flag | undefined
   const options: Array<string> = []
   const setup = {
@@ -131,7 +131,7 @@ const readWords = (
   return { flag, setup, options }
 }
 
-export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFault> => {
+export const parse = (args: ReadonlyArray<string>): Either.Either<ParsedArguments, StartFault> => {
   const faults: Array<string> = []
   const { flag, options, setup } = readWords(args, faults)
   const command = flag === undefined ? undefined : commands[flag]
@@ -172,7 +172,7 @@ export const help = (version: string): string =>
   ].join("\n")
 
 /** Actions of the program; each is loaded when it is needed. */
-export interface Deeds<A, E, R> {
+export interface Actions<A, E, R> {
   readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
   /** Checks the files that the configuration names and a start does not need. */
   readonly files: Effect.Effect<void, StartFault>
@@ -187,7 +187,7 @@ export interface Deeds<A, E, R> {
 /** Runs the command that was asked for; serves if there is none. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
-  { files, health, serve, work }: Deeds<A, E, R>,
+  { files, health, serve, work }: Actions<A, E, R>,
   config: Effect.Effect<SspConfigShape, StartFault>
 ): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function* () {

@@ -22,7 +22,7 @@ import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Reconcile } from "../reconcile/Reconcile.ts"
 import { Views } from "../views/Views.ts"
-import { outgrown } from "../views/viewLimits.ts"
+import { refusalOfStep } from "../views/viewLimits.ts"
 import type { IngestError } from "../viewTypes.ts"
 import { carryOut } from "./viewCalls.ts"
 
@@ -47,7 +47,7 @@ const apply =
         return [Compare.changeOf({ id, known: row, found })]
       })
       if (changes.length === 0) return Effect.succeed(nothing)
-      const full = outgrown(heap, views.records, changes)
+      const full = refusalOfStep(heap, views.records, changes)
       if (full !== undefined) return Effect.fail(full)
       const unmoved = ({ id }: Change): boolean => Compare.same(views.records.get(id), known.get(id.text))
       return Effect.map(views.repair(changes, unmoved), (applied) => {

@@ -26,7 +26,7 @@ import type {
 } from "../../ports/Upstream.ts"
 import { formatGiven, Overloaded } from "../viewTypes.ts"
 import { Bell, backoff } from "./bell.ts"
-import { Departures } from "./departures.ts"
+import { DatabaseRegistrations } from "./DatabaseRegistrations.ts"
 import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts"
 
 const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
@@ -108,7 +108,7 @@ class Writer implements EdgesShape {
   private readonly owing = new Set<string>()
   /** Open while no batch is being written: work that must not be overtaken waits for it. */
   private readonly flight = Effect.unsafeMakeLatch(true)
-  private readonly departures: Departures
+  private readonly registrations: DatabaseRegistrations
   private failures = 0
   private allowed: () => boolean = () => false
   private lost: (key: string) => void = () => undefined
@@ -130,19 +130,19 @@ class Writer implements EdgesShape {
     private readonly upstream: UpstreamShape,
     private readonly settings: WriterSettings
   ) {
-    this.departures = new Departures(upstream, settings.owner, this.flight)
+    this.registrations = new DatabaseRegistrations(upstream, settings.owner, this.flight)
   }
 
   get register(): EdgesShape["register"] {
-    return this.departures.register
+    return this.registrations.register
   }
 
   get clear(): EdgesShape["clear"] {
-    return this.departures.clear
+    return this.registrations.clear
   }
 
   get loops(): ReadonlyArray<Effect.Effect<never>> {
-    return [this.flushing, this.comparing, this.healing, this.departures.loop]
+    return [this.flushing, this.comparing, this.healing, this.registrations.loop]
   }
 
   readonly allowWhen: EdgesShape["allowWhen"] = (may) => void (this.allowed = may)
@@ -203,13 +203,13 @@ class Writer implements EdgesShape {
     this.views.delete(key)
     this.queue.drop(key)
     this.toCompare.delete(key)
-    if (remove) this.departures.leave(key)
+    if (remove) this.registrations.leave(key)
   }
 
   readonly refused: EdgesShape["refused"] = (key) => this.views.get(key)?.refused
 
   readonly isLost = (key: string): boolean => this.views.get(key)?.lost === true
-  readonly isLeaving = (key: string): boolean => this.departures.has(key)
+  readonly isLeaving = (key: string): boolean => this.registrations.has(key)
 
   readonly onLost: EdgesShape["onLost"] = (lost) => void (this.lost = lost)
 
@@ -227,7 +227,7 @@ class Writer implements EdgesShape {
     )
 
   readonly settled: Effect.Effect<void> = Effect.suspend(() =>
-    this.queue.size + this.toCompare.size + this.departures.size === 0
+    this.queue.size + this.toCompare.size + this.registrations.size === 0
       ? Effect.void
       : Effect.zipRight(Effect.sleep(2), this.settled)
   )
@@ -240,9 +240,9 @@ class Writer implements EdgesShape {
         ? Effect.void
         : Effect.zipRight(this.send(this.queue.take(batchSize)), last)
     )
-    return Effect.catchAll(atEnd(Effect.zipRight(last, this.departures.last), farewellMs), (error) =>
+    return Effect.catchAll(atEnd(Effect.zipRight(last, this.registrations.last), farewellMs), (error) =>
       Effect.logWarning(
-        `stopped with ${this.queue.size} edges and ${this.departures.size} removed registrations not written (${error.message}); the next start compares the edges of every view`
+        `stopped with ${this.queue.size} edges and ${this.registrations.size} removed registrations not written (${error.message}); the next start compares the edges of every view`
       )
     )
   })

@@ -17,10 +17,10 @@ import { taskOf } from "../../protocol/progress.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
-import { debugToldOf } from "../views/debug.ts"
+import { visibleDebugView } from "../views/debug.ts"
 import { Views } from "../views/Views.ts"
 import * as HttpBrowsers from "./HttpBrowsers.ts"
-import { mapped } from "./HttpErrors.ts"
+import { mapErrors } from "./HttpErrors.ts"
 import * as HttpGuards from "./HttpGuards.ts"
 import * as HttpIngest from "./HttpIngest.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
@@ -50,7 +50,7 @@ const data = Effect.gen(function* () {
     reset: {
       isWhole: true,
       value: (call) =>
-        audited(call, "")(Effect.as(Effect.zipRight(lifecycle.loaded, lifecycle.emptying(mapped(views.reset))), ok))
+        audited(call, "")(Effect.as(Effect.zipRight(lifecycle.loaded, lifecycle.emptying(mapErrors(views.reset))), ok))
     },
     log: {
       value: ({ payload: { data, level, message } }) =>
@@ -75,14 +75,14 @@ const view = Effect.gen(function* () {
         audited(
           call,
           call.payload.id
-        )(Effect.as(Effect.zipRight(loaded, mapped(assignments.unregister(views, call.payload))), ok))
+        )(Effect.as(Effect.zipRight(loaded, mapErrors(assignments.unregister(views, call.payload))), ok))
     },
     free: {
       isWhole: true,
       value: (call) => {
         const { id, params, surql } = call.payload
         const query = surql === undefined ? undefined : { surql, params: JsonText.write(params ?? null) }
-        return audited(call, id)(Effect.as(Effect.zipRight(loaded, mapped(views.free(id, query))), ok))
+        return audited(call, id)(Effect.as(Effect.zipRight(loaded, mapErrors(views.free(id, query))), ok))
       }
     },
     views: {
@@ -98,7 +98,7 @@ const monitor = Effect.gen(function* () {
   const { version } = yield* Release
   const { sspId } = yield* SspConfig
   const nodeFigures = yield* NodeFigures
-  const warned = yield* HttpRegistration.cautioned
+  const warned = yield* HttpRegistration.withWarnings
   const { tasks } = yield* Progress
   const overview = yield* Overview.make
   return group(SspApi, "monitor", {
@@ -112,8 +112,8 @@ const monitor = Effect.gen(function* () {
     },
     debugView: {
       value: ({ caller: { sees }, path, urlParams }) =>
-        Effect.map(mapped(views.debugView(path.view_id)), (debug) =>
-          warned(path.view_id, debugToldOf(debug, urlParams.errors ?? sees))
+        Effect.map(mapErrors(views.debugView(path.view_id)), (debug) =>
+          warned(path.view_id, visibleDebugView(debug, urlParams.errors ?? sees))
         )
     },
     debugDeps: { value: () => views.debugDeps },

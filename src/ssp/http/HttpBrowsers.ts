@@ -13,7 +13,7 @@ import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { Views } from "../views/Views.ts"
 import { Overloaded } from "../viewTypes.ts"
-import { fromWorld, mapped } from "./HttpErrors.ts"
+import { mapErrors, wireErrorOf } from "./HttpErrors.ts"
 
 export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Serving> = Layer.scoped(
   Browsers,
@@ -26,7 +26,7 @@ export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Ser
             take: (events) => take(events.map(bytesOf), isLast(events[events.length - 1]!))
           }) ??
           // A reason that has passed meanwhile is answered with "try again".
-          fromWorld(views.refusal(view) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 }))
+          wireErrorOf(views.refusal(view) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 }))
         return followWhenSettled(follow, take, (done) => views.whenSettled(view, done)) ?? follow()
       }
     return Browsers.make({ ...config, secrets: config.bearers, source })
@@ -35,6 +35,6 @@ export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Ser
 
 export const make = Effect.gen(function* () {
   const views = yield* Views
-  const one = (view: string) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => mapped(views.touch(view, nowMs)))
+  const one = (view: string) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => mapErrors(views.touch(view, nowMs)))
   return group(SspApi, "browser", Routes.make(yield* Browsers, yield* Audit.make, { one, concurrency: 1 }))
 })

@@ -23,7 +23,7 @@ export const unauthorized = {
     "needs the header `Authorization: Bearer <secret>` with a secret of this service (settings SVC_AUTH_SECRET and SVC_AUTH_SECRETS)"
 }
 
-export const notMeant = (registration: number | undefined) => ({
+export const otherRegistration = (registration: number | undefined) => ({
   code: "SSP_NOT_READY" as const,
   message: `this SSP is not in registration ${registration}; try again when its heartbeats say that it is ready`
 })
@@ -76,9 +76,9 @@ type World =
 type Mapped<E extends World> = E extends World ? ReturnType<(typeof mapping)[E["_tag"]]> : never
 
 /** The wire's error for a service's error. */
-export const fromWorld = <E extends World>(error: E): Mapped<E> =>
+export const wireErrorOf = <E extends World>(error: E): Mapped<E> =>
   (mapping[error._tag] as unknown as (error: E) => Mapped<E>)(error)
 
 /** Maps a handler's service errors to errors of its endpoint. */
-export const mapped = <A, E extends World, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Mapped<E>, R> =>
-  Effect.mapError(effect, fromWorld)
+export const mapErrors = <A, E extends World, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Mapped<E>, R> =>
+  Effect.mapError(effect, wireErrorOf)

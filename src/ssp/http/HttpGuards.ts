@@ -11,11 +11,11 @@ import { Lifecycle } from "../membership/Lifecycle.ts"
 import * as Errors from "./HttpErrors.ts"
 
 /** Why this SSP refuses a call now: it is not ready, or the call is for another registration. */
-const notTaking = (lifecycle: Pick<Lifecycle["Type"], "isMeant" | "phase">, registration: string | undefined) => {
+const refusalOf = (lifecycle: Pick<Lifecycle["Type"], "isMeant" | "phase">, registration: string | undefined) => {
   const phase = lifecycle.phase()
   if (phase !== "ready") return Errors.notReady(phase)
   const named = registration !== undefined && /^\d{1,15}$/.test(registration) ? Number(registration) : undefined
-  return lifecycle.isMeant(named) ? undefined : Errors.notMeant(named)
+  return lifecycle.isMeant(named) ? undefined : Errors.otherRegistration(named)
 }
 
 export const make = Effect.gen(function* () {
@@ -24,6 +24,6 @@ export const make = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle
   return {
     guards: { [Bearer.key]: Guard.make(makeJudge(bearers, Errors.unauthorized), tokens) },
-    gates: { [Ready.key]: ({ headers }: Asked) => notTaking(lifecycle, headers[registrationHeader]) }
+    gates: { [Ready.key]: ({ headers }: Asked) => refusalOf(lifecycle, headers[registrationHeader]) }
   }
 })

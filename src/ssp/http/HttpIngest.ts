@@ -26,7 +26,7 @@ const isError = (answer: IngestAnswer | IngestError): answer is IngestError => "
 
 const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
   isError(answer)
-    ? Answers.toAnswer(Errors.fromWorld(answer))
+    ? Answers.toAnswer(Errors.wireErrorOf(answer))
     : { status: 200, body: `{"views_affected":${answer.views_affected},"edges_updated":${answer.edges_updated}}` }
 
 /** Changes of another log than the one this SSP bootstrapped from: the data held here is void (D5). */
@@ -43,7 +43,7 @@ const sent = (
 ) =>
   held === undefined || changes.every(({ position }) => position === undefined)
     ? undefined
-    : Errors.fromWorld(
+    : Errors.wireErrorOf(
         new SequenceGap({
           message: "this SSP follows the scheduler's feed (SVC_CLUSTER_FEED=pull) and takes no events of its log here",
           expected: (figures().seq ?? 0) + 1

@@ -13,7 +13,7 @@ import { SspApi } from "../../protocol/SspApi.ts"
 import { Integrity } from "../database/Integrity.ts"
 import { Reconcile } from "../reconcile/Reconcile.ts"
 import { type IngestError, type Overloaded, StoreFailed } from "../viewTypes.ts"
-import { fromWorld } from "./HttpErrors.ts"
+import { wireErrorOf } from "./HttpErrors.ts"
 
 const noDatabase = Answers.invalidRequest([
   { path: "", reason: "cannot be answered: this SSP has no database to compare with (setting STORE_ADDR)" }
@@ -35,16 +35,16 @@ const notHeld = (table: string) =>
   ])
 
 const storeFailed = (error: UpstreamError) =>
-  fromWorld(new StoreFailed({ message: `the database could not be read: ${error.message}`, cause: error }))
+  wireErrorOf(new StoreFailed({ message: `the database could not be read: ${error.message}`, cause: error }))
 
 const compareFailed = (error: UpstreamError | Overloaded) =>
-  error._tag === "UpstreamError" ? storeFailed(error) : fromWorld(error)
+  error._tag === "UpstreamError" ? storeFailed(error) : wireErrorOf(error)
 
 /** A repair carries no positions, so the errors of D5 cannot come from it. */
 const repaired = (work: Effect.Effect<Compared, UpstreamError | IngestError>) =>
   work.pipe(
     Effect.catchTags({ SequenceGap: Effect.die, StaleEpoch: Effect.die }),
-    Effect.mapError((error) => (error._tag === "UpstreamError" ? storeFailed(error) : fromWorld(error)))
+    Effect.mapError((error) => (error._tag === "UpstreamError" ? storeFailed(error) : wireErrorOf(error)))
   )
 
 export const make = Effect.gen(function* () {
@@ -54,7 +54,7 @@ export const make = Effect.gen(function* () {
   return group(SspApi, "integrity", {
     nodes: {
       value: ({ urlParams: { index = 0, level = 0, table } }) => {
-        if (table === undefined) return Effect.mapError(integrity.tables, fromWorld)
+        if (table === undefined) return Effect.mapError(integrity.tables, wireErrorOf)
         if (!integrity.holds(table)) return Effect.fail(notHeld(table))
         const last = placesOn(level) - 1
         return index > last
@@ -66,7 +66,7 @@ export const make = Effect.gen(function* () {
                 }
               ])
             )
-          : Effect.mapError(integrity.node(table, level, index), fromWorld)
+          : Effect.mapError(integrity.node(table, level, index), wireErrorOf)
       }
     },
     compare: {

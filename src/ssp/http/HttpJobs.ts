@@ -17,7 +17,7 @@ import { type JobExecution, JobList, type JobWords, Job as WireJob } from "../..
 import { SspApi } from "../../protocol/SspApi.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import type { StoreFailed } from "../viewTypes.ts"
-import { mapped } from "./HttpErrors.ts"
+import { mapErrors } from "./HttpErrors.ts"
 
 const defaultLimit = 100
 const listed = Answers.jsonOf(JobList)
@@ -77,7 +77,7 @@ const executed = (
       return yield* Effect.fail(
         Answers.invalidRequest([{ path: "job_id", reason: `must be a record id of table ${JSON.stringify(table)}` }])
       )
-    yield* mapped(
+    yield* mapErrors(
       jobs.execute(ref, {
         path: payload.path,
         body: payload.body ?? {},
@@ -97,7 +97,7 @@ const amended = (
 ) =>
   Effect.gen(function* () {
     const ref = refOf(jobs.tables, id)
-    const result = ref === undefined ? { kind: "missing" as const } : yield* mapped(act(ref))
+    const result = ref === undefined ? { kind: "missing" as const } : yield* mapErrors(act(ref))
     if (result.kind === "missing") return yield* Effect.fail(notFound(id))
     if (result.kind === "refused")
       return yield* Effect.fail({
@@ -120,14 +120,14 @@ export const make = Effect.gen(function* () {
             return yield* Effect.fail(
               Answers.invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }])
             )
-          const from = after === undefined ? undefined : yield* mapped(placeOf(jobs, after))
+          const from = after === undefined ? undefined : yield* mapErrors(placeOf(jobs, after))
           if (after !== undefined && from?.ref.table !== table)
             return yield* Effect.fail(
               Answers.invalidRequest([
                 { path: "after", reason: "must be `next` of the page before, or the id of a job of this table" }
               ])
             )
-          const found = yield* mapped(jobs.list(table, status, from, limit))
+          const found = yield* mapErrors(jobs.list(table, status, from, limit))
           const last = found.at(-1)
           return yield* listed({
             jobs: found.map((job) => wire(job, jobs.resultOf(job))),
@@ -139,7 +139,7 @@ export const make = Effect.gen(function* () {
       response: ({ path: { job_id } }) =>
         Effect.gen(function* () {
           const ref = refOf(jobs.tables, job_id)
-          const found = ref === undefined ? undefined : yield* mapped(jobs.find(ref))
+          const found = ref === undefined ? undefined : yield* mapErrors(jobs.find(ref))
           if (found === undefined) return yield* Effect.fail(notFound(job_id))
           return yield* shown(wire(found, jobs.resultOf(found)))
         })

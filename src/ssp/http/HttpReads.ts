@@ -15,7 +15,7 @@ import type { Sees } from "../../protocol/access.ts"
 import * as ResultTag from "../views/resultTag.ts"
 import { Views } from "../views/Views.ts"
 import { type Format, Overloaded } from "../viewTypes.ts"
-import { fromWorld } from "./HttpErrors.ts"
+import { wireErrorOf } from "./HttpErrors.ts"
 
 type ViewCall<Asked> = Call & { readonly path: { readonly view_id: string }; readonly urlParams: Asked }
 type ReadCall = ViewCall<{ readonly format?: Format | undefined; readonly errors?: Sees | undefined }>
@@ -32,7 +32,7 @@ export const make = Effect.gen(function* () {
     const { errors = caller.sees, format } = urlParams
     const how = { format, ifNoneMatch: asked.headers["if-none-match"], sees: errors }
     const abandon = views.look(path.view_id, how, (looked) => {
-      if (Exit.isFailure(looked)) return fail(Cause.map(looked.cause, fromWorld))
+      if (Exit.isFailure(looked)) return fail(Cause.map(looked.cause, wireErrorOf))
       const { pieces, tag } = looked.value
       const headers = ResultTag.headersOf(tag)
       reply.send(pieces === undefined ? { status: 304, headers, pieces: [] } : { status: 200, headers, pieces })
@@ -42,7 +42,7 @@ export const make = Effect.gen(function* () {
   /** Answers HEAD: the headers alone, if the view can be followed. */
   const head = ({ fail, path }: FollowCall, reply: Reply): void =>
     void views.look(path.view_id, { format: "flat", ifNoneMatch: undefined, sees: "kinds" }, (looked) => {
-      if (Exit.isFailure(looked)) fail(Cause.map(looked.cause, fromWorld))
+      if (Exit.isFailure(looked)) fail(Cause.map(looked.cause, wireErrorOf))
       else reply.send({ status: 200, headers: eventStream, pieces: [] })
     })
   const stream = (call: FollowCall, reply: Reply): void => {
@@ -58,7 +58,7 @@ export const make = Effect.gen(function* () {
       // A reason that has passed meanwhile is answered with "try again".
       const refused = views.refusal(id) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 })
       if (refused._tag === "ViewQuarantined") streams.ended("quarantined", reply)
-      else reply.send(toAnswer(fromWorld(refused)))
+      else reply.send(toAnswer(wireErrorOf(refused)))
     }
     if (!views.whenSettled(id, begin)) return begin()
     reply.whenGone(() => {

@@ -12,7 +12,7 @@ import { Lifecycle } from "../membership/Lifecycle.ts"
 import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import { Views } from "../views/Views.ts"
 import type { ViewRegistration } from "../viewTypes.ts"
-import { mapped } from "./HttpErrors.ts"
+import { mapErrors } from "./HttpErrors.ts"
 
 type RegisterCall = Call & { readonly payload: typeof Wire.ViewRegistration.Type }
 
@@ -37,7 +37,7 @@ const read = (
 }
 
 /** Adds warnings to an answer if the view does not follow each write (D57). */
-export const cautioned = Effect.map(
+export const withWarnings = Effect.map(
   Effect.all([Views, DeclaredTypes]),
   ([views, types]) =>
     <A extends object>(id: string, answer: A) => {
@@ -53,13 +53,17 @@ export const make = Effect.gen(function* () {
   const { assignments } = yield* Lifecycle
   const clock = yield* Effect.clock
   const audited = yield* Audit.make
-  const warned = yield* cautioned
+  const warned = yield* withWarnings
   const nowMs = () => clock.unsafeCurrentTimeMillis()
   const registered = (call: RegisterCall) =>
     audited(
       call,
       call.payload.id
-    )(Effect.flatMap(read(call.payload, nowMs()), (registration) => mapped(assignments.register(views, registration))))
+    )(
+      Effect.flatMap(read(call.payload, nowMs()), (registration) =>
+        mapErrors(assignments.register(views, registration))
+      )
+    )
   const answered = (answer: (call: RegisterCall) => ReturnType<typeof registered>) => (call: RegisterCall) =>
     Effect.flatMap(answer(call), (given) =>
       Effect.map(views.written(warned(call.payload.id, given), call.caller.sees), (pieces) => ({

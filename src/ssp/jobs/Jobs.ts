@@ -100,7 +100,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
       const reports = signed(yield* JobReports, config.sspId, created)
       const records = ViewRecords.make(views)
       const by = { holder: config.sspId, incarnation: yield* incarnation }
-      const alone = views.exclusive ? Records.allButThis(by) : undefined
+      const alone = views.exclusive ? Records.isOfEarlierProcess(by) : undefined
       const own = database === undefined && config.mode === "standalone"
       const reported = database === undefined && !own ? Reported.make(records, reports) : undefined
       const store = reported ?? database ?? Records.make(records, alone)
@@ -151,7 +151,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
           },
           ...(own ? { deletes: ({ id }) => ViewRecords.deletion(Rows.leaseId(id)) } : {})
         })
-        yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
+        yield* Serving.fork(loaded.pipe(Effect.zipRight(prepareStore(store)), Effect.zipRight(runner.run)))
         lease.atEnd(() => runner.close())
         yield* Effect.addFinalizer(() => runner.stop)
       }
@@ -220,7 +220,7 @@ const isMine = ({ doc, jobAssignee, op }: Change, sspId: string): boolean =>
   op !== "DELETE" && doc["status"] === "pending" && (jobAssignee === undefined || jobAssignee === sspId)
 
 /** Prepares the store; waits for a database that is not reachable yet. */
-export const prepared = (store: JobStoreShape): Effect.Effect<void> =>
+export const prepareStore = (store: JobStoreShape): Effect.Effect<void> =>
   store.prepare.pipe(
     Effect.tapError((error) =>
       Effect.logWarning(`the table of job leases cannot be made: ${error.message}; trying again`)

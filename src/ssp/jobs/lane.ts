@@ -10,7 +10,7 @@ import type { RecordId } from "../../core/surql/values/value.ts"
 /** Jobs that may wait for their next attempt; beyond that no new job is begun. */
 const maxWaiting = 1_000
 
-export interface Known {
+export interface LaneJob {
   readonly ref: RecordId
   /** `refused`: the store does not accept the job's outcome, so this process does not run it again. */
   state: "queued" | "running" | "waiting" | "refused"
@@ -27,10 +27,10 @@ export interface Known {
 }
 
 export class Lane {
-  readonly known = new Map<string, Known>()
-  private queue: Array<Known> = []
+  readonly known = new Map<string, LaneJob>()
+  private queue: Array<LaneJob> = []
   private head = 0
-  private retries: Array<Known> = []
+  private retries: Array<LaneJob> = []
   running = 0
   waiting = 0
   /** Set if the store may hold open jobs that this lane does not know. */
@@ -67,7 +67,7 @@ export class Lane {
       this.more = true
       return false
     }
-    const entry: Known = {
+    const entry: LaneJob = {
       ref,
       state: "queued",
       heldUntilMs: undefined,
@@ -85,8 +85,8 @@ export class Lane {
    * Takes jobs for all free slots; each slot is given back by {@link leave}, {@link wait}, {@link putBack} or {@link
    * refuse}.
    */
-  take(): ReadonlyArray<Known> {
-    const taken: Array<Known> = []
+  take(): ReadonlyArray<LaneJob> {
+    const taken: Array<LaneJob> = []
     for (let n = this.free; n > 0; n--) {
       const entry = this.retries.shift() ?? (this.head < this.queue.length ? this.queue[this.head++] : undefined)
       if (entry === undefined) break
@@ -107,14 +107,14 @@ export class Lane {
   }
 
   /** Frees the slot and forgets the job, unless it was offered meanwhile. */
-  leave(entry: Known): void {
+  leave(entry: LaneJob): void {
     this.running--
     if (this.known.get(entry.ref.text) === entry) this.known.delete(entry.ref.text)
     if (entry.again !== undefined) this.offer(entry.ref, entry.again.traceparent)
   }
 
   /** Frees the slot; the job waits for its next attempt. */
-  wait(entry: Known): void {
+  wait(entry: LaneJob): void {
     this.running--
     this.waiting++
     entry.state = "waiting"
@@ -122,7 +122,7 @@ export class Lane {
   }
 
   /** Queues a job whose back-off has passed, unless it was forgotten. */
-  due(entry: Known): void {
+  due(entry: LaneJob): void {
     if (entry.state !== "waiting" || this.known.get(entry.ref.text) !== entry) return
     this.waiting--
     entry.state = "queued"
@@ -131,14 +131,14 @@ export class Lane {
   }
 
   /** Frees the slots; the jobs come first at the next {@link take}. */
-  putBack(entries: ReadonlyArray<Known>): void {
+  putBack(entries: ReadonlyArray<LaneJob>): void {
     this.running -= entries.length
     for (const entry of entries) entry.state = "queued"
     this.retries.unshift(...entries)
   }
 
   /** Frees the slot; this process does not run the job again, unless its record is deleted. */
-  refuse(entry: Known): void {
+  refuse(entry: LaneJob): void {
     if (entry.isDeleted) return this.leave(entry)
     this.running--
     entry.state = "refused"

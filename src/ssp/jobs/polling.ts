@@ -11,7 +11,7 @@ import { JobStore } from "../../ports/JobStore.ts"
 import { RetryPolicy } from "../../ports/RetryPolicy.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { SspConfigShape } from "../Config.ts"
-import { incarnation, maxQueued, prepared } from "./Jobs.ts"
+import { incarnation, maxQueued, prepareStore } from "./Jobs.ts"
 import * as Runner from "./runner.ts"
 
 /** Longest time until a new job is seen. */
@@ -37,7 +37,7 @@ export const run = (settings: PollingSettings): Effect.Effect<never, never, JobS
       mayClaim: () => true,
       report: () => Effect.void
     })
-    yield* prepared(store)
+    yield* prepareStore(store)
     yield* Effect.forkScoped(runner.run)
     yield* Effect.addFinalizer(() => runner.stop)
     return yield* Effect.never

@@ -25,7 +25,7 @@ import {
 } from "../../ports/JobStore.ts"
 
 /** A record to write, and its document when the write was decided. */
-export interface Put {
+export interface RecordPut {
   readonly id: RecordId
   readonly doc: Obj
   readonly was: Obj | undefined
@@ -39,7 +39,9 @@ export interface JobRecords {
    * Writes groups of records, each as a whole or, if one of its records has changed since, not at all. Answers for each
    * group whether it was written.
    */
-  readonly put: (groups: ReadonlyArray<ReadonlyArray<Put>>) => Effect.Effect<ReadonlyArray<boolean>, JobStoreError>
+  readonly put: (
+    groups: ReadonlyArray<ReadonlyArray<RecordPut>>
+  ) => Effect.Effect<ReadonlyArray<boolean>, JobStoreError>
 }
 
 /**
@@ -131,8 +133,8 @@ const jobDoc = (doc: Obj, status: JobStatus, errors: Errors, nowMs: number): Obj
 /** Result of a claim of one job. `restore`: the job has run already, and its record is corrected. */
 type Taking =
   | { readonly kind: "leave" }
-  | { readonly kind: "restore"; readonly puts: ReadonlyArray<Put> }
-  | { readonly kind: "take"; readonly doc: Obj; readonly puts: ReadonlyArray<Put> }
+  | { readonly kind: "restore"; readonly puts: ReadonlyArray<RecordPut> }
+  | { readonly kind: "take"; readonly doc: Obj; readonly puts: ReadonlyArray<RecordPut> }
 
 const leave: Taking = { kind: "leave" }
 
@@ -140,7 +142,7 @@ const leave: Taking = { kind: "leave" }
 type IsGone = (lease: Leases.Lease) => boolean
 
 /** For a store that only one process can open: every holder but this process has ended. */
-export const allButThis =
+export const isOfEarlierProcess =
   ({ incarnation }: Leases.Holder): IsGone =>
   (lease) =>
     lease.incarnation !== incarnation
@@ -169,7 +171,7 @@ const taking = (records: JobRecords, ref: RecordId, { by, isGone, leaseMs }: Cla
   const goesOn = row !== undefined && row.status === "processing" && (again || status === "processing")
   const errors = goesOn ? row.errors : list(doc["errors"])
   const claimed = jobDoc(doc, "processing", errors, nowMs)
-  const lease: Put = {
+  const lease: RecordPut = {
     id: Rows.leaseId(ref),
     was: rowWas,
     doc: rowDoc(ref, by, nowMs + leaseMs, { content, status: "processing", errors })
@@ -188,7 +190,7 @@ const written = (
   { error, event, ref, result }: JobWrite,
   by: Leases.Holder,
   nowMs: number
-): ReadonlyArray<Put> | undefined => {
+): ReadonlyArray<RecordPut> | undefined => {
   const doc = records.get(ref)
   const rowWas = records.get(Rows.leaseId(ref))
   const row = rowOf(rowWas)
@@ -226,7 +228,7 @@ const amended = (
   status: JobStatus,
   error: Obj,
   nowMs: number
-): ReadonlyArray<Put> => {
+): ReadonlyArray<RecordPut> => {
   const rowWas = records.get(Rows.leaseId(ref))
   const row = rowOf(rowWas)
   const errors: Errors = [...(row?.status === "processing" ? row.errors : list(doc["errors"])), error]
@@ -247,7 +249,7 @@ const tries = 5
 const decided = <A>(
   records: JobRecords,
   items: ReadonlyArray<A>,
-  decide: (item: A, nowMs: number) => ReadonlyArray<Put> | undefined
+  decide: (item: A, nowMs: number) => ReadonlyArray<RecordPut> | undefined
 ): Effect.Effect<ReadonlySet<A>, JobStoreError> =>
   Effect.gen(function* () {
     const done = new Set<A>()

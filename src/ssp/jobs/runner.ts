@@ -18,7 +18,7 @@ import type { JobStoreError, JobStoreShape, StoredJob } from "../../ports/JobSto
 import type { RetryPolicyShape } from "../../ports/RetryPolicy.ts"
 import { steadyMs } from "../../ports/Turn.ts"
 import type { SspConfigShape } from "../Config.ts"
-import { type Known, Lane } from "./lane.ts"
+import { Lane, type LaneJob } from "./lane.ts"
 import * as Writer from "./writer.ts"
 
 export const sweepMs = 30_000
@@ -34,13 +34,13 @@ export const graceMs = 7_000
 const releaseWithin = Duration.seconds(2)
 
 /** Settings of a job table. */
-export type Table = SspConfigShape["jobTables"][number]
+export type JobTableSettings = SspConfigShape["jobTables"][number]
 
 /** Stores, backend and limits of a runner. */
 export interface RunnerOptions {
   readonly store: JobStoreShape
   readonly backend: BackendShape
-  readonly tables: ReadonlyArray<Table>
+  readonly tables: ReadonlyArray<JobTableSettings>
   readonly by: Leases.Holder
   readonly policy: Retry.Policy
   /** Longest answer that is stored as a result, in bytes; absent: no result is stored. */
@@ -94,7 +94,7 @@ export interface Runner {
 }
 
 interface Work {
-  readonly table: Table
+  readonly table: JobTableSettings
   readonly lane: Lane
   readonly wake: Queue.Queue<void>
   readonly leaseMs: number
@@ -263,7 +263,7 @@ class JobRunner implements Runner {
     })
   }
 
-  private claimFailed(lane: Lane, entries: ReadonlyArray<Known>, error: JobStoreError): Effect.Effect<void> {
+  private claimFailed(lane: Lane, entries: ReadonlyArray<LaneJob>, error: JobStoreError): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       if (error.transient) lane.putBack(entries)
       else for (const entry of entries) lane.leave(entry)
@@ -278,7 +278,7 @@ class JobRunner implements Runner {
    * One call and its consequences, not before the time that an earlier runner has set. The slot is given up exactly
    * once.
    */
-  private attempt(work: Work, entry: Known, job: StoredJob): Effect.Effect<void> {
+  private attempt(work: Work, entry: LaneJob, job: StoredJob): Effect.Effect<void> {
     const { lane } = work
     let given = false
     const give = (how: () => void): void => {
@@ -331,7 +331,7 @@ class JobRunner implements Runner {
   }
 
   private write(
-    entry: Known,
+    entry: LaneJob,
     decision: Retry.Decision,
     result: Result | undefined
   ): Effect.Effect<boolean, JobStoreError> {
@@ -354,16 +354,16 @@ class JobRunner implements Runner {
   }
 
   /** Delay until the next attempt, between the decision and {@link later}. */
-  private readonly delays = new WeakMap<Known, number>()
+  private readonly delays = new WeakMap<LaneJob, number>()
 
-  private later({ lane, wake }: Work, entry: Known): Effect.Effect<void> {
+  private later({ lane, wake }: Work, entry: LaneJob): Effect.Effect<void> {
     return Effect.sync(() => {
       lane.due(entry)
       wake.unsafeOffer(undefined)
     }).pipe(Effect.delay(Duration.millis(this.delays.get(entry) ?? 0)), Effect.forkIn(this.attempts), Effect.asVoid)
   }
 
-  private call(table: Table, job: StoredJob): Effect.Effect<Outcome.Outcome> {
+  private call(table: JobTableSettings, job: StoredJob): Effect.Effect<Outcome.Outcome> {
     const call = Request.prepare(job, {
       baseUrl: table.baseUrl,
       token: table.authToken === undefined ? undefined : Redacted.value(table.authToken),

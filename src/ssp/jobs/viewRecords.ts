@@ -10,7 +10,7 @@ import { type Obj, Range, type RecordId } from "../../core/surql/values/value.ts
 import { JobStoreError } from "../../ports/JobStore.ts"
 import type { Views } from "../views/Views.ts"
 import type { IngestError } from "../viewTypes.ts"
-import type { JobRecords, Put } from "./recordJobs.ts"
+import type { JobRecords, RecordPut } from "./recordJobs.ts"
 
 const failure = (error: IngestError): JobStoreError =>
   new JobStoreError({
@@ -19,7 +19,7 @@ const failure = (error: IngestError): JobStoreError =>
     cause: error
   })
 
-const changeOf = ({ doc, id }: Put): Change => ({
+const changeOf = ({ doc, id }: RecordPut): Change => ({
   op: "UPDATE",
   id,
   doc,

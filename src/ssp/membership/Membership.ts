@@ -19,10 +19,10 @@ import * as Bootstrap from "../tables/bootstrap.ts"
 import { Views } from "../views/Views.ts"
 import type { StoreFailed } from "../viewTypes.ts"
 import type { Assignments } from "./Assignments.ts"
-import { type Begin, Enrolled } from "./enrolled.ts"
 import * as Following from "./following.ts"
 import * as Heartbeats from "./heartbeats.ts"
 import { Lease } from "./Lease.ts"
+import { type BeginOrder, MembershipState } from "./MembershipState.ts"
 
 export interface Membership {
   readonly phase: () => Phase
@@ -65,7 +65,7 @@ const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16),
 
 /** One attempt: registers, pulls, swaps in. */
 const makeAttempts = (
-  enrolled: Enrolled,
+  membership: MembershipState,
   identity: Heartbeats.Identity,
   assignments: Assignments,
   isStopping: () => boolean
@@ -77,9 +77,9 @@ const makeAttempts = (
     const serving = yield* Serving
     const types = yield* DeclaredTypes
 
-    const tables = yield* Following.make(enrolled, assignments, isStopping)
+    const tables = yield* Following.make(membership, assignments, isStopping)
 
-    const swapIn = (joined: Following.Registered, pulled: Bootstrap.Pulled) =>
+    const swapIn = (joined: Following.AcceptedRegistration, pulled: Bootstrap.PulledSnapshot) =>
       Effect.gen(function* () {
         // Before `replace`, so that a view placed earlier, and still filling, finds that its assignment has ended.
         const placed = assignments.clear()
@@ -90,11 +90,11 @@ const makeAttempts = (
         )
         // Before a view is placed here, which asks for its tables.
         yield* tables.begin(joined, pulled)
-        yield* enrolled.tell({ tag: "Loaded", attempt: joined.attempt })
+        yield* membership.tell({ tag: "Loaded", attempt: joined.attempt })
       })
 
     const jobTables = config.jobTables.map(({ table }) => table)
-    const attempt = ({ attempt, jitterMs, waitMs }: Begin): Effect.Effect<void, StartFault> =>
+    const attempt = ({ attempt, jitterMs, waitMs }: BeginOrder): Effect.Effect<void, StartFault> =>
       Effect.gen(function* () {
         yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
         const url = config.advertisedUrl(yield* Serving.portFor(serving, "the registration with the scheduler"))
@@ -104,28 +104,28 @@ const makeAttempts = (
           url,
           batch: true,
           job_tables: jobTables,
-          ...Following.asked(wanted)
+          ...Following.tablesField(wanted)
         })
-        enrolled.isAsking = true
-        const registered = yield* Effect.tapError(registering, () => Effect.sync(() => (enrolled.isAsking = false)))
-        const joined = Following.joinedAs(attempt, registered, wanted)
-        enrolled.isRegistered(registered)
-        yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
+        membership.isAsking = true
+        const registered = yield* Effect.tapError(registering, () => Effect.sync(() => (membership.isAsking = false)))
+        const joined = Following.acceptedAs(attempt, registered, wanted)
+        membership.isRegistered(registered)
+        yield* membership.tell({ tag: "Registered", attempt, registration: registered.registration })
         yield* Progress.during("bootstrap", "the scheduler's snapshot", "records", (step) =>
-          Effect.flatMap(Bootstrap.pull(client, registered, step, joined.held), (pulled) =>
+          Effect.flatMap(Bootstrap.pullSnapshot(client, registered, step, joined.held), (pulled) =>
             Effect.uninterruptible(swapIn(joined, pulled))
           )
         )
         yield* tables.run
       }).pipe(
         Effect.catchAll((error) =>
-          error instanceof StartFault ? Effect.fail(error) : enrolled.tell(factOf(attempt, error, config))
+          error instanceof StartFault ? Effect.fail(error) : membership.tell(factOf(attempt, error, config))
         )
       )
 
     return Effect.gen(function* () {
       for (;;) {
-        const { begin, over } = enrolled.attempt
+        const { begin, over } = membership.attempt
         yield* Effect.raceFirst(Effect.zipRight(attempt(begin), Effect.never), Deferred.await(over))
       }
     })
@@ -142,14 +142,14 @@ export const make = (assignments: Assignments) =>
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const identity = { ssp_id: config.sspId, incarnation: yield* hex }
     const lease = yield* Lease
-    const enrolled = new Enrolled(steadyOf(clock), lease, config.heartbeatIntervalMs)
+    const membership = new MembershipState(steadyOf(clock), lease, config.heartbeatIntervalMs)
     let stops = false
-    const attempts = yield* makeAttempts(enrolled, identity, assignments, () => stops)
-    const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, enrolled)
+    const attempts = yield* makeAttempts(membership, identity, assignments, () => stops)
+    const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, membership)
 
     const goodbye = Effect.suspend(() => {
       const known =
-        (enrolled.wasRegistered || enrolled.isAsking) && enrolled.state.step !== "fenced" && !enrolled.isPlain
+        (membership.wasRegistered || membership.isAsking) && membership.state.step !== "fenced" && !membership.isPlain
       if (!known) return Effect.void
       const calling = lease.end()
       return atEnd(client.deregister({ ...identity, ...(calling.length === 0 ? {} : { calling }) }), goodbyeWithin)
@@ -161,19 +161,19 @@ export const make = (assignments: Assignments) =>
       )
     )
 
-    const membership: Membership = {
-      phase: () => enrolled.state.phase,
-      writesHashes: () => enrolled.isPlain && enrolled.state.phase === "ready",
+    const shape: Membership = {
+      phase: () => membership.state.phase,
+      writesHashes: () => membership.isPlain && membership.state.phase === "ready",
       isMeant: (named) => {
-        const meant = Enrolment.isMeant(enrolled.state, named)
-        if (!meant && named !== undefined) runFork(enrolled.tell({ tag: "Named", registration: named }))
+        const meant = Enrolment.isMeant(membership.state, named)
+        if (!meant && named !== undefined) runFork(membership.tell({ tag: "Named", registration: named }))
         return meant
       },
-      lost: (reason) => enrolled.tell({ tag: "Lost", reason }),
+      lost: (reason) => membership.tell({ tag: "Lost", reason }),
       run: Effect.raceFirst(
-        Effect.all([attempts, beats, Deferred.await(enrolled.stopped)], { concurrency: "unbounded", discard: true }),
+        Effect.all([attempts, beats, Deferred.await(membership.stopped)], { concurrency: "unbounded", discard: true }),
         Effect.tap(serving.stopping, () => Effect.sync(() => (stops = true)))
       ).pipe(Effect.ensuring(goodbye))
     }
-    return membership
+    return shape
   })

@@ -17,13 +17,13 @@ import { TableUses } from "../tables/TableUses.ts"
 import { Views } from "../views/Views.ts"
 import { TablesJoining } from "../viewTypes.ts"
 import type { Assignments } from "./Assignments.ts"
-import type { Enrolled } from "./enrolled.ts"
+import type { MembershipState } from "./MembershipState.ts"
 
 /** `push`: this SSP follows no feed; `every`: all tables. */
 type Wanted = ReadonlySet<string> | "every" | "push"
 
 /** An accepted registration. `feeds`: this SSP follows the scheduler's feed. */
-export interface Registered {
+export interface AcceptedRegistration {
   readonly attempt: number
   readonly registered: typeof SspRegistered.Type
   readonly feeds: boolean
@@ -32,16 +32,20 @@ export interface Registered {
 }
 
 /** Field `tables` of a registration. */
-export const asked = (wanted: Wanted): { readonly tables?: ReadonlyArray<string> } =>
+export const tablesField = (wanted: Wanted): { readonly tables?: ReadonlyArray<string> } =>
   wanted === "push" ? {} : { tables: wanted === "every" ? ["*"] : [...wanted] }
 
 /** A scheduler without a feed pushes changes of all tables. */
-export const joinedAs = (attempt: number, registered: typeof SspRegistered.Type, wanted: Wanted): Registered => {
+export const acceptedAs = (
+  attempt: number,
+  registered: typeof SspRegistered.Type,
+  wanted: Wanted
+): AcceptedRegistration => {
   const feeds = wanted !== "push" && registered.feed === true && registered.registration !== undefined
   return { attempt, registered, feeds, held: feeds && wanted !== "every" ? wanted : undefined }
 }
 
-export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: () => boolean) =>
+export const make = (membership: MembershipState, assignments: Assignments, isStopping: () => boolean) =>
   Effect.gen(function* () {
     const config = yield* SspConfig
     const views = yield* Views
@@ -69,14 +73,14 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       uses,
       tracing,
       heap,
-      reading: Bootstrap.reading(client, registered.bootstrap_chunk_size, heap),
+      reading: Bootstrap.makeTableReader(client, registered.bootstrap_chunk_size, heap),
       sspId: config.sspId,
       registration: registered.registration ?? 0,
       maxPending: config.maxPendingChanges,
       graceMs: config.tableGraceSecs * 1000,
       times,
-      isOver: () => enrolled.state.attempt !== attempt || isStopping(),
-      lost: (reason: string) => enrolled.tell({ tag: "Lost", reason })
+      isOver: () => membership.state.attempt !== attempt || isStopping(),
+      lost: (reason: string) => membership.tell({ tag: "Lost", reason })
     })
     return {
       /** Tables needed from the start, and those held before. */
@@ -90,8 +94,8 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       }),
       /** Begins at the position of the pulled records. */
       begin: (
-        { attempt, feeds, held, registered }: Registered,
-        { names, position, records }: Bootstrap.Pulled
+        { attempt, feeds, held, registered }: AcceptedRegistration,
+        { names, position, records }: Bootstrap.PulledSnapshot
       ): Effect.Effect<void> =>
         Effect.suspend(() => {
           if (!feeds) {

@@ -11,7 +11,7 @@ import type { HeartbeatAnswer } from "../../core/cluster/enrolment.ts"
 import { type Figures, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import type { Views } from "../views/Views.ts"
-import type { Enrolled } from "./enrolled.ts"
+import type { MembershipState } from "./MembershipState.ts"
 
 /** Time limit of a heartbeat: so many periods, and at least this long. */
 const periods = 3
@@ -61,7 +61,7 @@ export const loop = (
   views: Pick<Views["Type"], "count">,
   identity: Identity,
   intervalMs: number,
-  enrolled: Enrolled
+  membership: MembershipState
 ): Effect.Effect<never> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -69,18 +69,18 @@ export const loop = (
       const read = yield* ProcessFigures
       const within = Duration.millis(Math.max(periods * intervalMs, shortestWaitMs))
       let before = yield* read
-      let beforeAt = enrolled.nowMs()
+      let beforeAt = membership.nowMs()
       let lastSentAt = Number.NEGATIVE_INFINITY
       const beat = Effect.gen(function* () {
-        const { attempt, registration, step } = enrolled.state
-        const sentAt = enrolled.nowMs()
+        const { attempt, registration, step } = membership.state
+        const sentAt = membership.nowMs()
         const figures = yield* read
         const beating = {
-          ...(enrolled.isPlain ? { ssp_id: identity.ssp_id } : identity),
+          ...(membership.isPlain ? { ssp_id: identity.ssp_id } : identity),
           timestamp: Math.floor(sentAt / 1000),
           views: yield* views.count,
           ...usage(before, figures, sentAt - beforeAt),
-          ...(registration === undefined || enrolled.wasHeard(lastSentAt) ? {} : { unheard: true }),
+          ...(registration === undefined || membership.wasHeard(lastSentAt) ? {} : { unheard: true }),
           ...(step === "member" && registration !== undefined ? { registration } : {})
         }
         before = figures
@@ -97,16 +97,16 @@ export const loop = (
             onFailure: ({ message, reason }) => ({ answer: saying[reason], message })
           })
         )
-        if (answered.answer === "ok") enrolled.heard(sentAt)
+        if (answered.answer === "ok") membership.heard(sentAt)
         // A heartbeat sent during a registration concerns the registration before, which has ended.
-        yield* enrolled.tell({ tag: "Answered", attempt: step === "registering" ? 0 : attempt, ...answered })
+        yield* membership.tell({ tag: "Answered", attempt: step === "registering" ? 0 : attempt, ...answered })
       })
       const every = Effect.gen(function* () {
-        yield* Deferred.await(enrolled.registered)
+        yield* Deferred.await(membership.registered)
         for (;;) {
-          const dueAt = enrolled.nowMs() + intervalMs
+          const dueAt = membership.nowMs() + intervalMs
           if ((yield* FiberSet.size(underWay)) < maxUnderWay) yield* FiberSet.run(underWay, beat)
-          yield* Effect.sleep(Duration.millis(Math.max(0, dueAt - enrolled.nowMs())))
+          yield* Effect.sleep(Duration.millis(Math.max(0, dueAt - membership.nowMs())))
         }
       })
       return yield* Effect.raceFirst(every, Effect.zipRight(FiberSet.join(underWay), Effect.never))

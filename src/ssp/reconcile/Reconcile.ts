@@ -36,7 +36,7 @@ import { type ChangeRow, Upstream, UpstreamError } from "../../ports/Upstream.ts
 import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import { Views } from "../views/Views.ts"
-import { outgrown, shortOfMemory } from "../views/viewLimits.ts"
+import { refusalOfStep, shortOfMemory } from "../views/viewLimits.ts"
 import type { IngestError, Overloaded } from "../viewTypes.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { RegistrationSync } from "./RegistrationSync.ts"
@@ -402,7 +402,7 @@ class Work {
     } = this.parts
     if (differences.length === 0) return Effect.succeed([])
     const changes = differences.map(Compare.changeOf)
-    const full = overloaded() ?? outgrown(heap, records, changes)
+    const full = overloaded() ?? refusalOfStep(heap, records, changes)
     if (full !== undefined) return Effect.fail(full)
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
     const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))

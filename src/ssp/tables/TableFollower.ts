@@ -19,10 +19,10 @@ import type { TracingShape } from "../../ports/Tracing.ts"
 import type { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import * as ChangeTraces from "../views/changeTraces.ts"
 import type { Views } from "../views/Views.ts"
-import type { Fed, HeldTables } from "../views/viewTables.ts"
+import type { FeedStep, HeldTables } from "../views/viewTables.ts"
 import { Overloaded, TablesJoining } from "../viewTypes.ts"
 import { Acknowledgements } from "./Acknowledgements.ts"
-import type { Reading } from "./bootstrap.ts"
+import type { TableReader } from "./bootstrap.ts"
 import type { TableUses } from "./TableUses.ts"
 
 /** Pauses between attempts to open a feed. Short: changes are late meanwhile, and an attempt costs little. */
@@ -48,7 +48,7 @@ interface Following {
   readonly types: DeclaredTypes["Type"]
   readonly uses: TableUses
   readonly tracing: TracingShape | undefined
-  readonly reading: Reading
+  readonly reading: TableReader
   readonly heap: HeapShape
   readonly sspId: string
   readonly registration: number
@@ -380,7 +380,7 @@ export class TableFollower {
   })
 
   /** Repeats a step until it is applied: no later step can be. False: this registration has ended. */
-  private persistently(fed: Fed): Effect.Effect<boolean> {
+  private persistently(fed: FeedStep): Effect.Effect<boolean> {
     return Effect.gen(this, function* () {
       const traced = ChangeTraces.ofFeed(this.parts.tracing, fed.changes)
       for (;;) {

@@ -29,7 +29,7 @@ import type { SspRegistered } from "../../protocol/wire.ts"
 export class SnapshotMoved extends Data.TaggedError("SnapshotMoved")<{ readonly message: string }> {}
 
 /** A whole snapshot, and its position in the scheduler's log. */
-export interface Pulled {
+export interface PulledSnapshot {
   readonly records: ReadonlyArray<StoredRecord>
   /** Names of the tables that were read. */
   readonly names: ReadonlyArray<string>
@@ -203,12 +203,12 @@ const pullTable = (
   })
 
 /** Reads the snapshot frozen for this registration: all tables, or `only` these. */
-export const pull = (
+export const pullSnapshot = (
   client: SchedulerClientShape,
   { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type,
   step: Pick<Step, "add" | "at">,
   only?: ReadonlySet<string>
-): Effect.Effect<Pulled, SchedulerError | SnapshotMoved | StartFault> =>
+): Effect.Effect<PulledSnapshot, SchedulerError | SnapshotMoved | StartFault> =>
   Effect.gen(function* () {
     yield* client.signin
     yield* client.use
@@ -219,7 +219,7 @@ export const pull = (
     const defined = all.includes(Definitions.definitionsTable) ? yield* pullDefined(ask) : undefined
     const definedTypes = new Map(defined?.tables.map((table) => [table.name, table.types]))
     const records: Array<StoredRecord> = []
-    const tables: Array<Pulled["tables"][number]> = []
+    const tables: Array<PulledSnapshot["tables"][number]> = []
     const names = all.filter((name) => !isOwn(name) && (only === undefined || only.has(name)))
     for (const name of names) {
       const types = definedTypes.get(name) ?? typesOf(yield* ask(`INFO FOR TABLE ${nameText(name)}`))
@@ -231,7 +231,7 @@ export const pull = (
   })
 
 /** Reads tables while the log moves on; each answer has a position (D61). */
-export interface Reading {
+export interface TableReader {
   /** Names of all tables. */
   readonly tables: Effect.Effect<{ readonly seq: number; readonly tables: ReadonlyArray<string> }, SchedulerError>
   /** Declared types of a table; undefined if there are none. */
@@ -247,7 +247,11 @@ export interface Reading {
 const noRoom = (memory: Memory.Memory, read: number): SchedulerError =>
   new SchedulerError({ reason: "overloaded", message: Memory.notReadable(memory, read, "scheduler") })
 
-export const reading = (client: SchedulerClientShape, pageSize: number | undefined, heap: HeapShape): Reading => {
+export const makeTableReader = (
+  client: SchedulerClientShape,
+  pageSize: number | undefined,
+  heap: HeapShape
+): TableReader => {
   const size = Math.max(1, pageSize ?? defaultPage)
   const ask = (query: string, params?: Obj) =>
     Effect.gen(function* () {

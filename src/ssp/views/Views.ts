@@ -41,9 +41,9 @@ import type {
   ViewRegistration,
   ViewsWatcher
 } from "../viewTypes.ts"
-import type { Look, Looked } from "./reading.ts"
+import type { ReadAnswer, ReadRequest } from "./reading.ts"
 import type { RecordTreesShape } from "./recordTrees.ts"
-import type { Incoming } from "./replacing.ts"
+import type { ReplacementRecords } from "./replacing.ts"
 import { makeViews } from "./viewService.ts"
 import type { ViewTablesShape } from "./viewTables.ts"
 
@@ -115,7 +115,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** Clears views, records and the embedded store. */
     readonly reset: Effect.Effect<void, StoreFailed>
     /** Replaces all records in one step (D20); streams end with `rebootstrap`. */
-    readonly replace: (incoming: Incoming) => Effect.Effect<void, StoreFailed>
+    readonly replace: (incoming: ReplacementRecords) => Effect.Effect<void, StoreFailed>
     readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
     /** A result as JSON, in pieces, with errors as `sees` allows. */
     readonly written: (answer: ViewAnswer | ViewPlaced, sees: Sees) => Effect.Effect<ReadonlyArray<Uint8Array>>
@@ -140,8 +140,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
      */
     readonly look: (
       id: string,
-      how: Look,
-      done: (looked: Exit.Exit<Looked, ViewNotFound | ViewQuarantined>) => void
+      how: ReadRequest,
+      done: (looked: Exit.Exit<ReadAnswer, ViewNotFound | ViewQuarantined>) => void
     ) => (() => void) | undefined
     /** Adopts the database's definitions: views that use them are planned again (D58). */
     readonly define: (definitions: Definitions) => Effect.Effect<void>

@@ -20,7 +20,7 @@ const kindOf = ({ failure: { kind }, id }: RowError): string => (id === "" ? kin
  * and its message quotes their values; readers of the view must learn neither (D72). `whole`: each row with its id and
  * reason. `kinds`: each kind of failure once, under an empty id; the same text however many rows fail.
  */
-export const toldOf = (
+export const visibleErrors = (
   errors: ReadonlyArray<RowError>,
   sees: Sees
 ): ReadonlyArray<{ readonly id: string; readonly reason: string }> =>
@@ -32,11 +32,11 @@ export const toldOf = (
 const charsPerSlice = 262_144
 
 /** The text of `JsonText.write` as UTF-8 pieces. */
-export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<ReadonlyArray<Uint8Array>> {
+export function* answerPieces(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<ReadonlyArray<Uint8Array>> {
   const pieces: Array<Uint8Array> = []
   let text = "{"
   let comma = ""
-  const told = "errors" in answer ? { ...answer, errors: toldOf(answer.errors, sees) } : answer
+  const told = "errors" in answer ? { ...answer, errors: visibleErrors(answer.errors, sees) } : answer
   for (const [name, value] of Object.entries(told)) {
     text += `${comma}${JSON.stringify(name)}:`
     comma = ","
@@ -62,6 +62,6 @@ export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<Re
 /** A view's snapshot event with its bytes. All followers share the bytes, so errors are reduced to kinds (D72). */
 export function* snapshotEvent(id: string, answer: ViewAnswer): Slices<ViewEvent> {
   const event: ViewEvent = { event: "snapshot", id, data: answer }
-  const pieces = yield* written(answer, "kinds")
+  const pieces = yield* answerPieces(answer, "kinds")
   return withBytes(event, Bytes.joined([encoder.encode(headOf(event)), ...pieces, encoder.encode("\n\n")]))
 }

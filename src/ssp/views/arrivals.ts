@@ -23,16 +23,16 @@ import {
   type ViewRegistration
 } from "../viewTypes.ts"
 import type { CommitContext, Committer } from "./committer.ts"
-import type { Reading } from "./reading.ts"
-import { acquire, type Filling, storedOf } from "./registering.ts"
-import { formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import type { ResultReader } from "./reading.ts"
+import { acquire, type FillContext, storedOf } from "./registering.ts"
+import { formatOf, placedAnswer, type RegisteredView, type Registry, type ResultState } from "./registry.ts"
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
 
 interface Filled {
   readonly instance: View
   /** Result when the view was filled, if the answer carries it. */
-  readonly shown: Shown | undefined
+  readonly shown: ResultState | undefined
 }
 
 interface Arrival extends Filled {
@@ -44,30 +44,30 @@ interface Arrival extends Filled {
 }
 
 /** The parts of the views service that registrations use. */
-interface Place extends Filling {
+interface Place extends FillContext {
   readonly committer: Committer
   readonly edges: EdgesShape
   readonly registry: Registry
-  readonly reading: Reading
+  readonly reading: ResultReader
   readonly run: CommitContext["run"]
   readonly slicer: Slicer
   readonly databaseWaitMs: number
   readonly nowMs: () => number
-  readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
+  readonly put: (stored: StoredView, instance: View, assignment: number) => RegisteredView
   /** Drops a view that is being replaced by another. */
-  readonly replace: (view: Registered) => void
+  readonly replace: (view: RegisteredView) => void
   /** Number of resets so far: an instance filled before the last one is void. */
   readonly resets: () => number
 }
 
-export const databaseAway = (cause: UpstreamError): StoreFailed =>
+export const databaseUnreachable = (cause: UpstreamError): StoreFailed =>
   new StoreFailed({
     message: `the database of STORE_ADDR did not take it: ${cause.message}; try again when it does`,
     cause
   })
 
 /** Whether a registration only refreshes the existing view (D9), which costs no memory. */
-export const isSame = (stored: StoredView | undefined, { params, surql }: ViewRegistration): boolean =>
+export const hasSameQuery = (stored: StoredView | undefined, { params, surql }: ViewRegistration): boolean =>
   stored !== undefined && stored.surql === surql && stored.params === JsonText.write(params)
 
 export class Arrivals {
@@ -101,7 +101,7 @@ export class Arrivals {
   }
 
   /** The registered view, unless a registration that replaces it is announced. */
-  served(key: string): Registered | undefined {
+  served(key: string): RegisteredView | undefined {
     return this.isComing(key) ? undefined : this.at.registry.get(key)
   }
 
@@ -186,7 +186,7 @@ export class Arrivals {
     if (engine.noRoomFor(instance) !== undefined) return Either.right({ instance, shown: undefined })
     if (registration.assignment !== undefined || registration.isRefresh === true)
       return Either.right({ instance, shown: undefined })
-    let shown: Shown | undefined
+    let shown: ResultState | undefined
     try {
       shown = yield* registry.instanceSliced(instance, registration.format ?? "flat")
       return Either.right({ instance, shown })
@@ -237,14 +237,14 @@ export class Arrivals {
     run(registering, (answered) => {
       if (Either.isRight(answered)) return this.commit(arrival, answered.right)
       this.release(arrival)
-      arrival.resume(Effect.fail(databaseAway(answered.left)))
+      arrival.resume(Effect.fail(databaseUnreachable(answered.left)))
     })
   }
 
   /** The same arrival, announced to readers unless the current view already has this query. */
   private awaited(arrival: Arrival): Arrival {
     const { key } = arrival.stored
-    if (isSame(this.at.registry.get(key)?.stored, arrival.registration)) return arrival
+    if (hasSameQuery(this.at.registry.get(key)?.stored, arrival.registration)) return arrival
     const latch = Effect.unsafeMakeLatch(false)
     this.announced.set(key, latch)
     const resume: Arrival["resume"] = (answer) => {
@@ -289,7 +289,7 @@ export class Arrivals {
         const view = this.install(stored, live.right, assignment)
         resume(
           shown === undefined
-            ? Effect.sync(() => placedOf(view, registration.id, this.at.engine))
+            ? Effect.sync(() => placedAnswer(view, registration.id, this.at.engine))
             : this.at.reading.first(view, registration.id, shown)
         )
       }
@@ -297,7 +297,7 @@ export class Arrivals {
   }
 
   /** Installs a durable registration: refreshes the same view, or replaces another one of its key (D9). */
-  private install(stored: StoredView, instance: View, assignment: number): Registered {
+  private install(stored: StoredView, instance: View, assignment: number): RegisteredView {
     const { edges, engine, put, registry, replace } = this.at
     const existing = registry.get(stored.key)
     if (existing !== undefined && existing.instance === instance && formatOf(existing) === formatGiven(stored.format)) {

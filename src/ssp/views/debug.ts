@@ -12,11 +12,11 @@ import type { Slicer } from "../../node/work/Slicer.ts"
 import type { Sees } from "../../protocol/access.ts"
 import type { RefusedEdges } from "../edges/EdgeWriter.ts"
 import { type DebugDeps, type DebugView, formatNamed } from "../viewTypes.ts"
-import { toldOf } from "./answerBytes.ts"
-import { generationOf, type Registered, type Registry } from "./registry.ts"
+import { visibleErrors } from "./answerBytes.ts"
+import { generationOf, type RegisteredView, type Registry } from "./registry.ts"
 
 export const debugViewOf = (
-  view: Registered,
+  view: RegisteredView,
   id: string,
   engine: Engine,
   refused: RefusedEdges | undefined
@@ -44,9 +44,9 @@ const unseen = "the database refuses it; the log and the scope admin have its wo
  * Reduces the answer to what the caller may see: the database's messages quote values of records, as failures of rows
  * do (D72).
  */
-export const debugToldOf = ({ edges_refused, errors, ...debug }: DebugView, sees: Sees) => ({
+export const visibleDebugView = ({ edges_refused, errors, ...debug }: DebugView, sees: Sees) => ({
   ...debug,
-  errors: toldOf(errors, sees),
+  errors: visibleErrors(errors, sees),
   ...(edges_refused === undefined
     ? {}
     : { edges_refused: sees === "whole" ? edges_refused : { ...edges_refused, reason: unseen } })

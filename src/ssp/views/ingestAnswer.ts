@@ -9,7 +9,7 @@ import type { Registry } from "./registry.ts"
 
 const nothingTouched: IngestAnswer = { views_affected: 0, edges_updated: 0 }
 
-export const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): IngestAnswer => {
+export const ingestAnswerOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): IngestAnswer => {
   if (applied.every((change) => change.touched.length === 0)) return nothingTouched
   const instances = new Set<View>()
   let views = 0
@@ -26,7 +26,7 @@ export const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>)
 }
 
 /** The changes, followed by those that watchers add to the same commit. */
-export const joined = (
+export const withJoinedChanges = (
   watchers: ReadonlyArray<ViewsWatcher>,
   changes: ReadonlyArray<Change>
 ): ReadonlyArray<Change> => {

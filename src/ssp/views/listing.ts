@@ -15,7 +15,7 @@ import { isoOf } from "../../core/view/viewTimes.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
 import type { ListedView, ListedViews, Listing, ViewFigures } from "../viewTypes.ts"
-import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
+import { formatOf, generationOf, type RegisteredView, type Registry } from "./registry.ts"
 
 /** Most tables in the figures. */
 const maxTables = 50
@@ -24,7 +24,7 @@ const maxTables = 50
 const costOf = (plan: ReadonlyArray<PlanRow>, cost: "last_cost" | "total_cost"): number =>
   plan.reduce((all, row) => Math.max(all, row[cost]), 0)
 
-const listed = (view: Registered): ListedView => {
+const listed = (view: RegisteredView): ListedView => {
   const { instance, stored } = view
   const plan = instance.plan()
   return {
@@ -45,13 +45,13 @@ const listed = (view: Registered): ListedView => {
   }
 }
 
-function* byKey(registry: Registry): Iterable<readonly [string, Registered]> {
+function* byKey(registry: Registry): Iterable<readonly [string, RegisteredView]> {
   for (const view of registry.all()) yield [view.stored.key, view]
 }
 
 const isWanted =
   (search: string | undefined) =>
-  ({ stored }: Registered): boolean =>
+  ({ stored }: RegisteredView): boolean =>
     mentions(search, stored.id, stored.clientId, stored.surql)
 
 /** Views visited between two pauses. */
@@ -60,7 +60,7 @@ const pauseAfter = 64
 /** The views with the highest cost; every view is visited. */
 function* costliest(registry: Registry, { limit, search }: Listing): Slices<ListedViews> {
   const wanted = isWanted(search)
-  let found: Array<{ readonly cost: number; readonly view: Registered }> = []
+  let found: Array<{ readonly cost: number; readonly view: RegisteredView }> = []
   const cut = (): void => {
     found = found.sort((a, b) => b.cost - a.cost || (a.view.stored.key < b.view.stored.key ? -1 : 1)).slice(0, limit)
   }

@@ -13,11 +13,11 @@ import type { Slicer } from "../../node/work/Slicer.ts"
 import type { Sees } from "../../protocol/access.ts"
 import type { Format, ViewAnswer, ViewPlaced } from "../viewTypes.ts"
 import * as AnswerBytes from "./answerBytes.ts"
-import { answerOf, formatOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import { answerOf, formatOf, type RegisteredView, type Registry, type ResultState } from "./registry.ts"
 import * as ResultTag from "./resultTag.ts"
 
 /** A stream's first event, and the generation that the view's deltas continue. */
-export interface Snapshot {
+export interface SnapshotEvent {
   readonly generation: number
   readonly event: ViewEvent
   readonly hash: string
@@ -26,7 +26,7 @@ export interface Snapshot {
 }
 
 /** What a reader asks for. */
-export interface Look {
+export interface ReadRequest {
   /** Undefined: the format of the registration. */
   readonly format: Format | undefined
   /** Entity tag of the result that the client has; if it is current, nothing is read. */
@@ -36,14 +36,14 @@ export interface Look {
 }
 
 /** A result for a reader: its tag, and its bytes unless the reader has them. */
-export interface Looked {
+export interface ReadAnswer {
   /** Undefined if rows are left out. */
   readonly tag: string | undefined
   readonly pieces: ReadonlyArray<Uint8Array> | undefined
 }
 
 /** Tag of the current result, without reading it. */
-const tagNow = ({ generationOffset, instance }: Registered, format: Format): string | undefined =>
+const tagNow = ({ generationOffset, instance }: RegisteredView, format: Format): string | undefined =>
   instance.errors().length > 0
     ? undefined
     : ResultTag.tagOf({
@@ -57,11 +57,11 @@ const shortBytes = 4096
 const mostShort = 1000
 
 /** Finds the view of an id, or fails with the reason why there is none. */
-type Find<E> = Effect.Effect<Registered, E>
+type Find<E> = Effect.Effect<RegisteredView, E>
 
-export class Reading {
+export class ResultReader {
   /** Short answers that were read last, by the view's incarnation and the requested id. */
-  private readonly short = new Recent<string, Looked>(mostShort)
+  private readonly short = new Recent<string, ReadAnswer>(mostShort)
 
   constructor(
     private readonly registry: Registry,
@@ -83,7 +83,7 @@ export class Reading {
    * The answer to a registration: the result when the view was filled, or the current one if it has changed. If the
    * view was replaced meanwhile, the former.
    */
-  first(view: Registered, id: string, filled: Shown): Effect.Effect<ViewAnswer> {
+  first(view: RegisteredView, id: string, filled: ResultState): Effect.Effect<ViewAnswer> {
     const { instance } = view
     if (filled.instance === instance && filled.generation === instance.generation && filled.hash === instance.hash())
       return Effect.succeed(answerOf(view, id, filled))
@@ -92,7 +92,7 @@ export class Reading {
 
   /** The answer as JSON, in pieces. */
   written(answer: ViewAnswer | ViewPlaced, sees: Sees): Effect.Effect<ReadonlyArray<Uint8Array>> {
-    return this.sliced(() => AnswerBytes.written(answer, sees))
+    return this.sliced(() => AnswerBytes.answerPieces(answer, sees))
   }
 
   /**
@@ -100,10 +100,10 @@ export class Reading {
    * slice suffices; the returned function abandons the read.
    */
   snapshot(
-    view: Registered,
+    view: RegisteredView,
     id: string,
     format: Format,
-    done: (made: Snapshot | undefined) => void
+    done: (made: SnapshotEvent | undefined) => void
   ): (() => void) | undefined {
     return this.begun(
       () => this.snapshotSliced(view, id, format),
@@ -113,10 +113,10 @@ export class Reading {
 
   /** Reads a view's answer as JSON, in pieces; calls back and returns as {@link snapshot}. */
   answer(
-    view: Registered,
+    view: RegisteredView,
     id: string,
-    { format: given, ifNoneMatch, sees }: Look,
-    done: (looked: Exit.Exit<Looked | undefined>) => void
+    { format: given, ifNoneMatch, sees }: ReadRequest,
+    done: (looked: Exit.Exit<ReadAnswer | undefined>) => void
   ): (() => void) | undefined {
     const format = given ?? formatOf(view)
     const tag = tagNow(view, format)
@@ -140,13 +140,13 @@ export class Reading {
   }
 
   /** Caches a short answer; its tag tells whether it is still current. */
-  private keep(key: string, looked: Looked): void {
+  private keep(key: string, looked: ReadAnswer): void {
     const { pieces, tag } = looked
     if (tag === undefined || pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
     this.short.set(key, looked)
   }
 
-  private *snapshotSliced(view: Registered, id: string, format: Format): Slices<Snapshot | undefined> {
+  private *snapshotSliced(view: RegisteredView, id: string, format: Format): Slices<SnapshotEvent | undefined> {
     const shown = yield* this.registry.shownSliced(view, format)
     if (shown === undefined) return undefined
     const answer = answerOf(view, id, shown)
@@ -155,11 +155,11 @@ export class Reading {
     return { generation, event, hash: shown.hash, hasNoErrors: shown.errors.length === 0 }
   }
 
-  private *answerSliced(view: Registered, id: string, format: Format, sees: Sees): Slices<Looked | undefined> {
+  private *answerSliced(view: RegisteredView, id: string, format: Format, sees: Sees): Slices<ReadAnswer | undefined> {
     const shown = yield* this.registry.shownSliced(view, format)
     if (shown === undefined) return undefined
     const answer = answerOf(view, id, shown)
-    return { tag: ResultTag.tagOf(answer), pieces: yield* AnswerBytes.written(answer, sees) }
+    return { tag: ResultTag.tagOf(answer), pieces: yield* AnswerBytes.answerPieces(answer, sees) }
   }
 
   private begun<A>(make: () => Slices<A>, done: (made: Exit.Exit<A>) => void): (() => void) | undefined {
@@ -171,7 +171,7 @@ export class Reading {
     })
   }
 
-  private shown(view: Registered, format: Format): Effect.Effect<Shown | undefined> {
+  private shown(view: RegisteredView, format: Format): Effect.Effect<ResultState | undefined> {
     return this.sliced(() => this.registry.shownSliced(view, format))
   }
 

@@ -14,7 +14,7 @@ import type { Slicer } from "../../node/work/Slicer.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import type { Overloaded } from "../viewTypes.ts"
 import type { Committer } from "./committer.ts"
-import { fullHeap } from "./viewLimits.ts"
+import { heapFull } from "./viewLimits.ts"
 
 export interface RecordTreesShape {
   /**
@@ -65,13 +65,13 @@ export class RecordTrees implements RecordTreesShape {
   private *refresh(table: string): Slices<Effect.Effect<void, Overloaded>> {
     const { all, heap } = this,
       coming = all.bytesToCome(table)
-    if (coming > 0 && !isHoldable(heap.measured(), coming)) return Effect.fail(fullHeap(heap.memory()))
+    if (coming > 0 && !isHoldable(heap.measured(), coming)) return Effect.fail(heapFull(heap.memory()))
     for (const _pause of all.refresh(table)) {
       yield
       if (coming === 0 || !heap.memory().isFull) continue
       all.drop(table)
       heap.released()
-      return Effect.fail(fullHeap(heap.memory()))
+      return Effect.fail(heapFull(heap.memory()))
     }
     return Effect.void
   }

@@ -111,7 +111,7 @@ const constantOf = (text: string): Either.Either<Value, string> => {
 }
 
 /** The parts that fill a view. */
-export interface Filling {
+export interface FillContext {
   readonly engine: Engine
   readonly queries: ParsedQueries
   /** Notes which view is being evaluated. */
@@ -120,7 +120,7 @@ export interface Filling {
 
 /** Fills the instance of a view's query, with pauses in which changes may be applied. */
 export function* acquire(
-  { engine, queries, watchdog }: Filling,
+  { engine, queries, watchdog }: FillContext,
   { id, params, surql }: Pick<ViewRegistration, "id" | "surql" | "params">,
   generation = 1,
   needsRoom = false
@@ -171,7 +171,7 @@ const pausesPerLook = 16
 
 /** Fills a view as {@link acquire} does; gives it up, and takes back what it holds, when it is too large. */
 function* acquireInRoom(
-  filling: Filling,
+  filling: FillContext,
   stored: StoredView,
   generation: number,
   tooLarge: TooLarge
@@ -194,7 +194,7 @@ function* acquireInRoom(
 
 /** Fills a stored view; interrupted when the process stops. */
 export const refill = (
-  filling: Filling & { readonly slicer: Slicer },
+  filling: FillContext & { readonly slicer: Slicer },
   stored: StoredView,
   generation: number,
   tooLarge: TooLarge = () => undefined

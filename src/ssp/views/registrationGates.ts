@@ -18,12 +18,12 @@ import {
   type ViewQuarantined,
   type ViewRegistration
 } from "../viewTypes.ts"
-import { type Arrivals, isSame } from "./arrivals.ts"
+import { type Arrivals, hasSameQuery } from "./arrivals.ts"
 import type { KeyTurns } from "./KeyTurns.ts"
+import type { QuarantinedViews } from "./QuarantinedViews.ts"
 import { storedOf } from "./registering.ts"
 import type { Registry } from "./registry.ts"
-import type { SetAside } from "./SetAside.ts"
-import { fullHeap } from "./viewLimits.ts"
+import { heapFull } from "./viewLimits.ts"
 import type { ViewTables } from "./viewTables.ts"
 
 type Passing = Effect.Effect<
@@ -39,7 +39,7 @@ interface GateParts {
   readonly heap: HeapShape
   readonly maxViews: number
   readonly registry: Registry
-  readonly setAside: SetAside
+  readonly quarantined: QuarantinedViews
   readonly tables: ViewTables
   readonly turns: KeyTurns
 }
@@ -50,7 +50,7 @@ export class RegistrationGates {
   private readonly gates: ReadonlyArray<Gate>
 
   constructor(private readonly parts: GateParts) {
-    this.gates = [this.isNotSetAside, this.holdsTables, this.inTurn, this.fitsHeap, this.isWithinLimit]
+    this.gates = [this.isNotQuarantined, this.holdsTables, this.inTurn, this.fitsHeap, this.isWithinLimit]
   }
 
   readonly register = (registration: ViewRegistration): Passing => {
@@ -63,8 +63,8 @@ export class RegistrationGates {
   }
 
   /** 409: the process ended while it evaluated this query (D48). */
-  private readonly isNotSetAside: Gate = (registration, key, onwards) => {
-    const aside = this.parts.setAside.of(storedOf(registration, key), registration.id)
+  private readonly isNotQuarantined: Gate = (registration, key, onwards) => {
+    const aside = this.parts.quarantined.of(storedOf(registration, key), registration.id)
     return aside === undefined ? onwards : Effect.fail(aside)
   }
 
@@ -77,8 +77,8 @@ export class RegistrationGates {
   /** 503: a full heap takes no new query; refreshes pass (D43). */
   private readonly fitsHeap: Gate = (registration, key, onwards) => {
     const memory = this.parts.heap.memory()
-    return memory.isFull && !isSame(this.parts.registry.get(key)?.stored, registration)
-      ? Effect.fail(fullHeap(memory))
+    return memory.isFull && !hasSameQuery(this.parts.registry.get(key)?.stored, registration)
+      ? Effect.fail(heapFull(memory))
       : onwards
   }
 

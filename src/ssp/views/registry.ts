@@ -19,7 +19,7 @@ import type { StoredView } from "../../ports/Database.ts"
 import { type Format, formatGiven, type ViewAnswer, type ViewPlaced } from "../viewTypes.ts"
 import { resultBytes } from "./viewLimits.ts"
 
-export interface Registered {
+export interface RegisteredView {
   stored: StoredView
   readonly instance: View
   /** Number of the scheduler's assignment; undefined if a client registered the view here. */
@@ -35,24 +35,24 @@ export interface Registered {
 }
 
 /** A view at this generation. */
-export const registeredOf = (
-  view: Pick<Registered, "stored" | "instance" | "assignment" | "incarnation">,
+export const makeRegistered = (
+  view: Pick<RegisteredView, "stored" | "instance" | "assignment" | "incarnation">,
   generation: number
-): Registered => ({
+): RegisteredView => ({
   ...view,
   generationOffset: generation - view.instance.generation,
   feed: undefined,
   rowsFeed: undefined
 })
 
-export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
+export const generationOf = (view: RegisteredView): number => view.instance.generation + view.generationOffset
 
 /**
  * Position in a feed where a client resumes, by the id of its last event; undefined: it needs a snapshot. `current`:
  * number of the feed's last event.
  */
-export const missedBy = (
-  view: Registered,
+export const resumePosition = (
+  view: RegisteredView,
   feed: Feed,
   current: number,
   lastEventId: string | undefined
@@ -66,13 +66,13 @@ export const missedBy = (
 /** A format as it is stored; empty if the registration names none. */
 export const formatText = (format: Format | null): string => format ?? ""
 
-export const formatOf = (view: Registered): Format => formatGiven(view.stored.format)
+export const formatOf = (view: RegisteredView): Format => formatGiven(view.stored.format)
 
-/** Most links followed for the tables in {@link placedOf}. */
+/** Most links followed for the tables in {@link placedAnswer}. */
 const linksLooked = 400
 
 /** Answer to a scheduler about a view that it has placed: O(1), however large the result. */
-export const placedOf = (view: Registered, id: string, engine: Engine): ViewPlaced => ({
+export const placedAnswer = (view: RegisteredView, id: string, engine: Engine): ViewPlaced => ({
   query_id: id,
   format: formatOf(view),
   result_hash: view.instance.hash(),
@@ -81,7 +81,7 @@ export const placedOf = (view: Registered, id: string, engine: Engine): ViewPlac
 })
 
 /** A result in a format, with its generation and hash. */
-export interface Shown {
+export interface ResultState {
   readonly instance: View
   readonly generation: number
   readonly hash: string
@@ -129,7 +129,7 @@ function* flatOf(instance: View): Slices<ReadonlyArray<unknown>> {
 }
 
 /** Reads a result with pauses, in which it must not change. */
-function* shownIn(instance: View, format: Format, most: number, spent: () => number): Slices<Shown> {
+function* shownIn(instance: View, format: Format, most: number, spent: () => number): Slices<ResultState> {
   yield* instance.arrange()
   const rows = yield* format === "tree" ? treeOf(instance, most, spent) : flatOf(instance)
   const state = { instance, generation: instance.generation, hash: instance.hash(), format, errors: instance.errors() }
@@ -150,7 +150,7 @@ function* shownIn(instance: View, format: Format, most: number, spent: () => num
 const maxReadings = 3
 
 /** The answer of D8 for a result; `id` as in the request. */
-export const answerOf = (view: Registered, id: string, shown: Shown): ViewAnswer => {
+export const answerOf = (view: RegisteredView, id: string, shown: ResultState): ViewAnswer => {
   const { data, errors, format, generation, hash } = shown
   const answer = {
     query_id: id,
@@ -165,10 +165,10 @@ export const answerOf = (view: Registered, id: string, shown: Shown): ViewAnswer
 export class Registry {
   /** Whether failing rows may have changed since {@link failing} was last called. */
   moved = false
-  private readonly byKey = new Map<string, Registered>()
-  private readonly byInstance = new Map<View, Set<Registered>>()
+  private readonly byKey = new Map<string, RegisteredView>()
+  private readonly byInstance = new Map<View, Set<RegisteredView>>()
   /** The streamed views of each instance: all that a change must notify. */
-  private readonly streamed = new Map<View, Set<Registered>>()
+  private readonly streamed = new Map<View, Set<RegisteredView>>()
 
   /** `resultBytes`: limit of one result in format `tree`. `spent`: evaluation steps so far. */
   constructor(
@@ -184,7 +184,7 @@ export class Registry {
   }
 
   /** Reads a result at once. */
-  shown(instance: View, format: Format): Shown {
+  shown(instance: View, format: Format): ResultState {
     return this.evaluating.during(instance.watchSlot, () =>
       drain(shownIn(instance, format, this.resultBytes, this.spent))
     )
@@ -194,7 +194,7 @@ export class Registry {
    * Reads an instance's result with pauses. A result that changes in a pause is read again, so the answer is one state,
    * the newest.
    */
-  *instanceSliced(instance: View, format: Format): Slices<Shown> {
+  *instanceSliced(instance: View, format: Format): Slices<ResultState> {
     for (let reading = 0; reading < maxReadings; reading++) {
       const shown = yield* this.reading(instance, format)
       if (shown !== undefined) return shown
@@ -203,7 +203,7 @@ export class Registry {
   }
 
   /** {@link instanceSliced} of a view; undefined if the view is replaced in a pause. */
-  *shownSliced(view: Registered, format: Format): Slices<Shown | undefined> {
+  *shownSliced(view: RegisteredView, format: Format): Slices<ResultState | undefined> {
     const slices = this.instanceSliced(view.instance, format)
     for (;;) {
       const slice = slices.next()
@@ -214,7 +214,7 @@ export class Registry {
   }
 
   /** One reading; undefined if the result has changed in a pause. */
-  private *reading(instance: View, format: Format): Slices<Shown | undefined> {
+  private *reading(instance: View, format: Format): Slices<ResultState | undefined> {
     const generation = instance.generation
     const hash = instance.hash()
     const slices = shownIn(instance, format, this.resultBytes, this.spent)
@@ -230,7 +230,7 @@ export class Registry {
     return this.byKey.size
   }
 
-  get(key: string): Registered | undefined {
+  get(key: string): RegisteredView | undefined {
     return this.byKey.get(key)
   }
 
@@ -247,7 +247,7 @@ export class Registry {
     return instance === undefined ? [] : [...new Set([...instance.mainTables, ...instance.otherTables])]
   }
 
-  all(): Iterable<Registered> {
+  all(): Iterable<RegisteredView> {
     return this.byKey.values()
   }
 
@@ -271,16 +271,16 @@ export class Registry {
   }
 
   /** The views that show this instance. */
-  showing(instance: View): Iterable<Registered> {
+  showing(instance: View): Iterable<RegisteredView> {
     return this.byInstance.get(instance) ?? []
   }
 
-  streaming(instance: View): Iterable<Registered> {
+  streaming(instance: View): Iterable<RegisteredView> {
     return this.streamed.get(instance) ?? []
   }
 
   /** The view's feed; creating it starts the buffering of deltas. */
-  feedOf(view: Registered, capacity: number, soon: (feed: Feed) => void): Feed {
+  feedOf(view: RegisteredView, capacity: number, soon: (feed: Feed) => void): Feed {
     if (view.feed === undefined) {
       view.feed = new Feed(capacity, soon)
       addTo(this.streamed, view.instance, view)
@@ -288,13 +288,13 @@ export class Registry {
     return view.feed
   }
 
-  put(view: Registered): void {
+  put(view: RegisteredView): void {
     this.moved = true
     this.byKey.set(view.stored.key, view)
     addTo(this.byInstance, view.instance, view)
   }
 
-  remove(view: Registered): void {
+  remove(view: RegisteredView): void {
     this.byKey.delete(view.stored.key)
     removeFrom(this.byInstance, view.instance, view)
     removeFrom(this.streamed, view.instance, view)

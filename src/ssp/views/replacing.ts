@@ -19,10 +19,10 @@ import {
 } from "../../ports/Database.ts"
 import { StoreFailed } from "../viewTypes.ts"
 import type { Committer } from "./committer.ts"
-import { generationOf, type Registered } from "./registry.ts"
-import { type Planned, serve } from "./replanning.ts"
+import { generationOf, type RegisteredView } from "./registry.ts"
+import { type PlanContext, serve } from "./replanning.ts"
 
-export interface Incoming {
+export interface ReplacementRecords {
   readonly records: ReadonlyArray<StoredRecord>
   /** Position of the records in the scheduler's log. */
   readonly position: Omit<StoredPosition, "writes">
@@ -33,17 +33,17 @@ export interface Incoming {
 }
 
 /** The parts of the views service that replacing uses. */
-export interface Holder extends Planned {
+export interface ReplaceContext extends PlanContext {
   readonly committer: Committer
   readonly database: Database["Type"]
   /** Called when all acquired instances have become void. */
   readonly cleared: () => void
   /** Removes a view; its streams end with `reset`. */
-  readonly reset: (view: Registered) => void
+  readonly reset: (view: RegisteredView) => void
 }
 
 /** Clears views, records and the store (D16). `asides`: forgets the quarantined views. */
-export const clearAll = (holder: Holder, asides: () => void): Effect.Effect<void, StoreFailed> =>
+export const clearAll = (holder: ReplaceContext, asides: () => void): Effect.Effect<void, StoreFailed> =>
   Effect.suspend(() => {
     const { committer, database, engine, slicer, unserved } = holder
     return committer.alone(
@@ -78,8 +78,8 @@ function* load(engine: Engine, records: ReadonlyArray<StoredRecord>): Slices<voi
 }
 
 export const replaceAll = (
-  holder: Holder,
-  { definitions, position, records, stays }: Incoming
+  holder: ReplaceContext,
+  { definitions, position, records, stays }: ReplacementRecords
 ): Effect.Effect<void, StoreFailed> => {
   const { committer, database, engine, slicer } = holder
   const staying: Array<{ readonly stored: StoredView; readonly generation: number }> = []

@@ -9,8 +9,8 @@ import type { View } from "../../core/ivm/view/view.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import { type Filling, queryOf, refill, warnRefused } from "./registering.ts"
-import { generationOf, type Registered } from "./registry.ts"
+import { type FillContext, queryOf, refill, warnRefused } from "./registering.ts"
+import { generationOf, type RegisteredView } from "./registry.ts"
 import type { TooLarge } from "./viewLimits.ts"
 import type { ViewTables } from "./viewTables.ts"
 
@@ -21,10 +21,10 @@ export interface Unserved {
 }
 
 /** The parts of the views service that replanning uses. */
-export interface Planned extends Filling {
+export interface PlanContext extends FillContext {
   readonly slicer: Slicer
-  readonly views: () => Iterable<Registered>
-  readonly get: (key: string) => Registered | undefined
+  readonly views: () => Iterable<RegisteredView>
+  readonly get: (key: string) => RegisteredView | undefined
   /** Registrations that are stored and not served, by key. */
   readonly unserved: Map<string, Unserved>
   /** Runs `work` while the tables of a query are held. */
@@ -33,7 +33,7 @@ export interface Planned extends Filling {
   /** Installs a view; an existing one of its key is replaced. */
   readonly put: (stored: StoredView, instance: View, generation: number, assignment: number | undefined) => void
   /** Removes a view; its streams end with `rebootstrap`. */
-  readonly drop: (view: Registered) => void
+  readonly drop: (view: RegisteredView) => void
 }
 
 /**
@@ -41,7 +41,7 @@ export interface Planned extends Filling {
  * `unserved`.
  */
 export const serve = (
-  planned: Planned,
+  planned: PlanContext,
   stored: StoredView,
   generation: number,
   tooLarge?: TooLarge
@@ -57,7 +57,7 @@ export const serve = (
   })
 
 /** Fills a view again; until then its earlier plan is shown. */
-const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
+const replan = (planned: PlanContext, { key }: StoredView): Effect.Effect<void> =>
   planned.inTurn(
     key,
     Effect.suspend(() => {
@@ -71,7 +71,7 @@ const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
   )
 
 /** Adopts definitions; returns when every view that uses them is planned again. */
-export const define = (planned: Planned, definitions: Definitions): Effect.Effect<void> =>
+export const define = (planned: PlanContext, definitions: Definitions): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { queries } = planned
     const all = [

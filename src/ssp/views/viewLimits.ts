@@ -69,27 +69,27 @@ export const withinHeap = (limits: ViewLimits, heapBytes: number): ViewLimits =>
 export const resultBytes = { setting: "SVC_VIEW_RESULT_BYTES", value: 268_435_456, most: 402_653_184 } as const
 
 /** The refusal of changes that grow while the heap is full; records are compared only then. */
-export const outOfMemory = (
+export const refusalOfChanges = (
   heap: HeapShape,
   store: Pick<Store, "docOf">,
   changes: ReadonlyArray<Change>
 ): Overloaded | undefined => {
   const memory = heap.memory()
-  return memory.isFull && changes.some((change) => grows(change, store.docOf(change.id))) ? fullHeap(memory) : undefined
+  return memory.isFull && changes.some((change) => grows(change, store.docOf(change.id))) ? heapFull(memory) : undefined
 }
 
 /** The refusal of one step of the database's changes that grows in sum while the heap is full. */
-export const outgrown = (
+export const refusalOfStep = (
   heap: HeapShape,
   records: { readonly get: (id: RecordId) => Known | undefined },
   changes: ReadonlyArray<Change>
 ): Overloaded | undefined => {
   const memory = heap.measured()
-  return memory.isFull && growsTogether(changes, (id) => records.get(id)?.doc) ? fullHeap(memory) : undefined
+  return memory.isFull && growsTogether(changes, (id) => records.get(id)?.doc) ? heapFull(memory) : undefined
 }
 
 /** The refusal of whatever grows while the heap is full (D43). */
-export const fullHeap = (memory: Memory): Overloaded =>
+export const heapFull = (memory: Memory): Overloaded =>
   shortOfMemory(fullMessage(memory, "deletes and updates that do not grow"))
 
 /** The refusal of a compare with the database for which the heap has no room. */

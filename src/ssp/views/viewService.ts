@@ -32,26 +32,26 @@ import {
   type ViewQuarantined,
   type ViewsWatcher
 } from "../viewTypes.ts"
-import { Arrivals, databaseAway } from "./arrivals.ts"
+import { Arrivals, databaseUnreachable } from "./arrivals.ts"
 import { type AppliedChange, type CommitContext, Committer, type Work } from "./committer.ts"
 import { debugViewOf, depsOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
-import { joined, sumOf } from "./ingestAnswer.ts"
+import { ingestAnswerOf, withJoinedChanges } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
-import { look } from "./looking.ts"
-import { Reading } from "./reading.ts"
+import { QuarantinedViews } from "./QuarantinedViews.ts"
+import { ResultReader } from "./reading.ts"
+import { readView } from "./readView.ts"
 import { RecordTrees } from "./recordTrees.ts"
-import { type Filling, ParsedQueries } from "./registering.ts"
+import { type FillContext, ParsedQueries } from "./registering.ts"
 import { RegistrationGates } from "./registrationGates.ts"
-import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
-import { clearAll, type Holder, replaceAll } from "./replacing.ts"
-import { define, type Planned, serve, type Unserved } from "./replanning.ts"
-import { SetAside } from "./SetAside.ts"
+import { generationOf, makeRegistered, type RegisteredView, Registry } from "./registry.ts"
+import { clearAll, type ReplaceContext, replaceAll } from "./replacing.ts"
+import { define, type PlanContext, serve, type Unserved } from "./replanning.ts"
 import { ViewStreams } from "./streams/viewStreams.ts"
 import type { Views } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
-import { loadViews, outOfMemory, type ViewLimits, withinHeap } from "./viewLimits.ts"
+import { loadViews, refusalOfChanges, type ViewLimits, withinHeap } from "./viewLimits.ts"
 import { ViewTables } from "./viewTables.ts"
 
 export const makeViews = (
@@ -113,7 +113,7 @@ export const makeViews = (
     )
     // Notes both clocks before any view is registered, since the clock may be set before the first sweep.
     yield* Effect.ignore(views.expire(clock.unsafeCurrentTimeMillis(), steadyOf(clock)()))
-    yield* views.setAside.load
+    yield* views.quarantined.load
     edges.onLost((key) => run(views.losing(key), () => undefined))
     yield* fork(views.streams.sweeping)
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
@@ -129,10 +129,10 @@ class ViewService {
   private readonly deadlines = new Deadlines()
   private readonly watchers: Array<ViewsWatcher> = []
   private readonly registry: Registry
-  private readonly reading: Reading
+  private readonly reading: ResultReader
   readonly streams: ViewStreams
-  private readonly filling: Filling
-  readonly setAside: SetAside
+  private readonly filling: FillContext
+  readonly quarantined: QuarantinedViews
   readonly trees: Views["Type"]["trees"]
   readonly tables: ViewTables
   readonly exclusive: boolean
@@ -175,8 +175,8 @@ class ViewService {
     this.engine = engine
     this.slicer = slicer
     this.registry = new Registry(watchdog.evaluating, limits.resultBytes, () => engine.spent, engine.failing)
-    this.reading = new Reading(this.registry, slicer)
-    this.setAside = new SetAside(watchdog)
+    this.reading = new ResultReader(this.registry, slicer)
+    this.quarantined = new QuarantinedViews(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, heap, slicer })
     this.tables = new ViewTables({
@@ -214,8 +214,8 @@ class ViewService {
       replace: (view) => this.drop(view, "replaced"),
       resets: () => this.resets
     })
-    const { arrivals, registry, setAside, tables, turns } = this
-    this.register = new RegistrationGates({ ...limits, arrivals, heap, registry, setAside, tables, turns }).register
+    const { arrivals, registry, quarantined, tables, turns } = this
+    this.register = new RegistrationGates({ ...limits, arrivals, heap, registry, quarantined, tables, turns }).register
     this.meters = meters
     this.progress = progress
     this.heap = heap
@@ -276,7 +276,7 @@ class ViewService {
         return yield* new DatabaseError({ reason: "failed", message: Memory.notLoadable(tooSmall, records, stored) })
       const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
       yield* loadViews(this.heap, yield* this.database.views, (view, tooLarge) => {
-        const aside = this.setAside.keep(view)
+        const aside = this.quarantined.keep(view)
         return aside === undefined
           ? serve(this.planned, view, generations(view.key), tooLarge)
           : Effect.logWarning(
@@ -287,7 +287,7 @@ class ViewService {
       return { records, views: this.registry.size }
     })
 
-  private get planned(): Planned {
+  private get planned(): PlanContext {
     return {
       ...this.filling,
       holding: (query, work) => this.tables.holding(query, work),
@@ -307,7 +307,7 @@ class ViewService {
 
   readonly free: Views["Type"]["free"] = (id, query) =>
     // How often the other writes since then would have changed the view is not known (D23).
-    this.setAside.free(id, query, (view) =>
+    this.quarantined.free(id, query, (view) =>
       this.turns.inTurn(
         view.key,
         Effect.suspend(() =>
@@ -327,16 +327,16 @@ class ViewService {
     done: (answer: IngestAnswer | IngestError) => void
   ): void {
     const { changes } = work
-    const full = this.edges.overloaded() ?? outOfMemory(this.heap, this.engine.store, changes)
+    const full = this.edges.overloaded() ?? refusalOfChanges(this.heap, this.engine.store, changes)
     if (full !== undefined) return done(full)
     this.committer.submit({
       ...work,
-      changes: joined(this.watchers, changes),
+      changes: withJoinedChanges(this.watchers, changes),
       putViews: [],
       removeViews: [],
       done: (outcome, taken) => {
         if (Either.isLeft(outcome)) return done(outcome.left)
-        const answer = sumOf(this.registry, outcome.right)
+        const answer = ingestAnswerOf(this.registry, outcome.right)
         this.meters.ingestChanges.add(changes.length)
         this.meters.sspViewUpdates.add(answer.views_affected)
         this.tell(outcome.right)
@@ -371,20 +371,20 @@ class ViewService {
 
   readonly registrations: Views["Type"]["registrations"] = Effect.sync(() => [
     ...Array.from(this.registry.all(), ({ stored }) => stored),
-    ...this.setAside.all()
+    ...this.quarantined.all()
   ])
 
   readonly clientOf: Views["Type"]["clientOf"] = (id) => {
     const key = viewKey(id)
     if (key === undefined) return undefined
-    return (this.registry.get(key)?.stored ?? Array.from(this.setAside.all()).find((view) => view.key === key))
+    return (this.registry.get(key)?.stored ?? Array.from(this.quarantined.all()).find((view) => view.key === key))
       ?.clientId
   }
 
   readonly isKnown: Views["Type"]["isKnown"] = (said) => {
     const known = this.registry.get(viewKey(said.id) ?? "")?.stored
     // A registration under way may still change the view.
-    const isFree = known !== undefined && !this.turns.has(known.key) && !this.setAside.of(known, said.id)
+    const isFree = known !== undefined && !this.turns.has(known.key) && !this.quarantined.of(known, said.id)
     return isFree && isRepeat(known, said)
   }
 
@@ -414,7 +414,7 @@ class ViewService {
   readonly expire: Views["Type"]["expire"] = (nowMs, steadyMs = nowMs) => {
     this.deadlines.look(nowMs, steadyMs)
     const expired = () =>
-      [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()].filter(
+      [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.quarantined.all()].filter(
         (view) => this.deadlines.isOver(view, nowMs, steadyMs) && !this.turns.has(view.key)
       )
     return Effect.suspend(() => {
@@ -424,7 +424,7 @@ class ViewService {
       // The database judges by the time of day, which may have been set back.
       const byDay = Math.max(nowMs, ...views.map(ViewTimes.expiresAtMs))
       const stillThere = this.edges.present
-        ? Effect.mapError(this.edges.expire(keys, byDay), databaseAway)
+        ? Effect.mapError(this.edges.expire(keys, byDay), databaseUnreachable)
         : Effect.succeed([])
       return Effect.flatMap(stillThere, (kept) => {
         for (const { key, lastActiveAtMs } of kept) this.registry.seenActive(key, lastActiveAtMs)
@@ -438,8 +438,8 @@ class ViewService {
 
   readonly reset: Views["Type"]["reset"] = Effect.suspend(() =>
     Effect.zipRight(
-      clearAll(this.holder, () => this.setAside.clear()),
-      Effect.mapError(this.edges.clear, databaseAway)
+      clearAll(this.holder, () => this.quarantined.clear()),
+      Effect.mapError(this.edges.clear, databaseUnreachable)
     )
   )
 
@@ -450,7 +450,7 @@ class ViewService {
       })
     )
 
-  private get holder(): Holder {
+  private get holder(): ReplaceContext {
     return {
       ...this.planned,
       committer: this.committer,
@@ -475,12 +475,12 @@ class ViewService {
   readonly refusal: Views["Type"]["refusal"] = (id) => {
     const key = viewKey(id) ?? ""
     return this.registry.get(key) === undefined && !this.arrivals.isComing(key)
-      ? (this.setAside.why(key, id) ?? new ViewNotFound({ id }))
+      ? (this.quarantined.why(key, id) ?? new ViewNotFound({ id }))
       : this.streams.full
   }
 
   readonly look: Views["Type"]["look"] = (id, how, done) =>
-    look({ arrivals: this.arrivals, reading: this.reading, find: (key) => this.found(key, id) }, id, how, done)
+    readView({ arrivals: this.arrivals, reading: this.reading, find: (key) => this.found(key, id) }, id, how, done)
 
   readonly define: Views["Type"]["define"] = (definitions) => define(this.planned, definitions)
 
@@ -491,13 +491,15 @@ class ViewService {
     Effect.suspend(() => {
       const key = viewKey(id) ?? ""
       const view = this.registry.get(key)
-      const shown = view ? debugViewOf(view, id, this.engine, this.edges.refused(key)) : this.setAside.debug(key, id)
+      const shown = view ? debugViewOf(view, id, this.engine, this.edges.refused(key)) : this.quarantined.debug(key, id)
       return shown === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(shown)
     })
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.suspend(() => depsOf(this.registry, this.engine, this.slicer))
   readonly list: Views["Type"]["list"] = (listing) => listedViews(this.registry, this.slicer, listing)
-  readonly figures: Views["Type"]["figures"] = () =>
-    figuresOf(this.registry, this.engine, this.committer, this.streams, this.edges.counts().waiting, this.setAside.list)
+  readonly figures: Views["Type"]["figures"] = () => {
+    const { committer, edges, engine, quarantined, registry, streams } = this
+    return figuresOf(registry, engine, committer, streams, edges.counts().waiting, quarantined.list)
+  }
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
   /** Content of the saved state (D23): the number of record writes, and each view's generation. */
@@ -508,10 +510,7 @@ class ViewService {
     return { writes: this.committer.position.writes, generations }
   }
 
-  /**
-   * Finishes accepted work, then ends the streams. Views that are still filling are not accepted yet: their clients are
-   * told to try again.
-   */
+  /** Finishes accepted work, then ends the streams. Clients of views that are still filling are told to try again. */
   readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     this.slicer.close()
     return Effect.map(this.committer.drained, () => {
@@ -519,7 +518,7 @@ class ViewService {
     })
   })
 
-  private find(id: string): Effect.Effect<Registered, ViewNotFound | ViewQuarantined> {
+  private find(id: string): Effect.Effect<RegisteredView, ViewNotFound | ViewQuarantined> {
     const key = viewKey(id) ?? ""
     return Effect.zipRight(
       this.arrivals.settled(key),
@@ -528,9 +527,10 @@ class ViewService {
   }
 
   /** The view of this key, or why there is none. */
-  private found(key: string, id: string): Either.Either<Registered, ViewNotFound | ViewQuarantined> {
+  private found(key: string, id: string): Either.Either<RegisteredView, ViewNotFound | ViewQuarantined> {
     const view = this.registry.get(key)
-    return view === undefined ? Either.left(this.setAside.why(key, id) ?? new ViewNotFound({ id })) : Either.right(view)
+    if (view !== undefined) return Either.right(view)
+    return Either.left(this.quarantined.why(key, id) ?? new ViewNotFound({ id }))
   }
 
   /** Tells all followers of the views the deltas of applied changes. */
@@ -541,10 +541,10 @@ class ViewService {
         for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
   }
 
-  private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
+  private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): RegisteredView {
     const incarnation = `${this.start}-${(this.incarnations++).toString(36)}`
-    const view = registeredOf({ stored, instance, assignment, incarnation }, generation)
-    this.setAside.forget(stored.key)
+    const view = makeRegistered({ stored, instance, assignment, incarnation }, generation)
+    this.quarantined.forget(stored.key)
     this.unserved.delete(stored.key)
     this.registry.put(view)
     this.tables.put(stored)
@@ -569,7 +569,7 @@ class ViewService {
           )
         const removed = keys.flatMap((key) => this.registry.get(key) ?? [])
         for (const key of keys) {
-          this.setAside.forget(key)
+          this.quarantined.forget(key)
           this.unserved.delete(key)
         }
         for (const view of removed) this.drop(view, reason)
@@ -578,7 +578,7 @@ class ViewService {
     )
   }
 
-  private drop(view: Registered, reason: EndReason): void {
+  private drop(view: RegisteredView, reason: EndReason): void {
     this.registry.remove(view)
     this.streams.end(view, reason)
     this.engine.release(view.instance)

@@ -32,7 +32,7 @@ export interface HeldTables {
 }
 
 /** Changes of the scheduler's feed, known to be complete for the tables held here. */
-export interface Fed {
+export interface FeedStep {
   readonly changes: ReadonlyArray<Change>
   /** The changes are one step. */
   readonly asOne: boolean
@@ -47,7 +47,7 @@ export interface ViewTablesShape {
   /** The tables that a stored registration needs. */
   readonly interestOf: (stored: StoredView) => Interest.Interest
   /** Applies changes of the feed and moves to its position. */
-  readonly apply: (fed: Fed) => Effect.Effect<void, IngestError>
+  readonly apply: (fed: FeedStep) => Effect.Effect<void, IngestError>
   /** Loads the records of a table that no view reads. */
   readonly load: (records: ReadonlyArray<FedRecord>) => Effect.Effect<void>
   /** The changes that turn the table's records here into the given ones. */
@@ -139,7 +139,7 @@ export class ViewTables implements ViewTablesShape {
     this.needs?.dropped(view)
   }
 
-  readonly apply = ({ asOne, changes, position }: Fed): Effect.Effect<void, IngestError> =>
+  readonly apply = ({ asOne, changes, position }: FeedStep): Effect.Effect<void, IngestError> =>
     Effect.async((resume) =>
       this.submit({ changes, asOne, through: position }, (answer) =>
         resume("_tag" in answer ? Effect.fail(answer) : Effect.void)

@@ -47,7 +47,7 @@ test("D5a options that are unknown, have no value, or stand without a command ar
 
 test("a command on the setup is handed the configuration and what was said; nothing is served then, and only then", async () => {
   const done: Array<string> = []
-  const deeds: Cli.Deeds<void, never, never> = {
+  const deeds: Cli.Actions<void, never, never> = {
     serve: () => Effect.sync(() => void done.push("served")),
     files: Effect.sync(() => void done.push("files")),
     health: ({ listen: { host, port } }, path) => Effect.sync(() => void done.push(`asked ${host}:${port}${path}`)),

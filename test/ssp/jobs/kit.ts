@@ -41,7 +41,7 @@ export const pending = (key: string | number, more: Obj = {}, table = "job"): Ob
   ...more
 })
 
-export const table = (name = "job", more: Partial<Runner.Table> = {}): Runner.Table => ({
+export const table = (name = "job", more: Partial<Runner.JobTableSettings> = {}): Runner.JobTableSettings => ({
   table: name,
   name,
   baseUrl: "http://backend",
@@ -67,7 +67,7 @@ export interface Kit {
 }
 
 export interface Settings {
-  readonly tables?: ReadonlyArray<Runner.Table>
+  readonly tables?: ReadonlyArray<Runner.JobTableSettings>
   readonly store?: (store: JobStoreShape) => JobStoreShape
   readonly holder?: string
   readonly maxQueued?: number

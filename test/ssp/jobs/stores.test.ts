@@ -73,7 +73,7 @@ it.effect(
       const records = Records.memory([job("a", { max_retries: 7 }), job("b")])
       const before = { holder: "me", incarnation: "0" }
       const shared = Records.make(records),
-        restarted = Records.make(records, Records.allButThis(me))
+        restarted = Records.make(records, Records.isOfEarlierProcess(me))
       yield* shared.claim([id("a"), id("b")], before, 40_000)
       yield* shared.write([{ ref: id("a"), event: "AttemptFailed", error }], before)
       expect([yield* shared.open("mail_job", 10), yield* shared.claim([id("a")], me, 40_000)]).toEqual([[], []])
@@ -105,7 +105,7 @@ it.effect(
         ],
         me
       )
-      const restarted = Records.make(records, Records.allButThis({ holder: "me", incarnation: "2" }))
+      const restarted = Records.make(records, Records.isOfEarlierProcess({ holder: "me", incarnation: "2" }))
       const shown = Effect.all([
         Effect.map(restarted.find(id("a")), (found) => found?.result),
         Effect.map(restarted.list("mail_job", undefined, undefined, 10), (jobs) =>

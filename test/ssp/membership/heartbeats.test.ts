@@ -7,13 +7,13 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, TestClock } from "effect"
 import { expect } from "vitest"
 import { SchedulerError } from "../../../src/ports/SchedulerClient.ts"
-import { Enrolled } from "../../../src/ssp/membership/enrolled.ts"
 import * as Heartbeats from "../../../src/ssp/membership/heartbeats.ts"
+import { MembershipState } from "../../../src/ssp/membership/MembershipState.ts"
 
 const scene = Effect.gen(function* () {
   const clock = yield* Effect.clock
   const leases: Array<number> = []
-  const enrolled = new Enrolled(
+  const enrolled = new MembershipState(
     () => clock.unsafeCurrentTimeMillis(),
     { holdUntil: (ms: number) => void leases.push(ms) },
     500
@@ -75,7 +75,7 @@ it.effect(
 it.effect("a defect in one ends the loop", () =>
   Effect.gen(function* () {
     const clock = yield* Effect.clock
-    const enrolled = new Enrolled(() => clock.unsafeCurrentTimeMillis(), { holdUntil: () => undefined }, 500)
+    const enrolled = new MembershipState(() => clock.unsafeCurrentTimeMillis(), { holdUntil: () => undefined }, 500)
     const running = yield* Effect.fork(
       Heartbeats.loop(
         { heartbeat: () => Effect.dieMessage("broken") },

@@ -10,7 +10,7 @@ import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import { decodeChanges } from "../../../src/core/record/change.ts"
 import { drain } from "../../../src/core/surql/evaluate/scope.ts"
 import { bytesOf, type ViewEvent } from "../../../src/node/streams/viewEvent.ts"
-import { written } from "../../../src/ssp/views/answerBytes.ts"
+import { answerPieces } from "../../../src/ssp/views/answerBytes.ts"
 import type { Views } from "../../../src/ssp/views/Views.ts"
 import type { ViewAnswer } from "../../../src/ssp/viewTypes.ts"
 import { change, type Kit, registration, ticking, withViews } from "../viewsKit.ts"
@@ -211,11 +211,11 @@ describe("writing an answer", () => {
     { query_id: "a", format: "flat" as const, result_hash: "h", content_generation: 1, tables: ["t", "u"] },
     answer(Array.from({ length: 20_000 }, (_, i) => ({ i, text })))
   ])("gives the text that JSON.stringify gives: %#", (value) =>
-    expect(joined(drain(written(value, "whole")))).toBe(JSON.stringify(value))
+    expect(joined(drain(answerPieces(value, "whole")))).toBe(JSON.stringify(value))
   )
 
   it("D48 pauses before every piece but the first, and no piece is much longer than a slice", () => {
-    const slices = written(answer(Array.from({ length: 20_000 }, (_, i) => ({ i, text }))), "whole")
+    const slices = answerPieces(answer(Array.from({ length: 20_000 }, (_, i) => ({ i, text }))), "whole")
     let pauses = 0
     let step = slices.next()
     for (; step.done !== true; step = slices.next()) pauses++

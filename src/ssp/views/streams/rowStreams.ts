@@ -17,8 +17,8 @@ import { type EventReceiver, Feed, type Follower, type Subscription } from "../.
 import { type EndReason, endOf, type ViewEvent, WrittenEvent } from "../../../node/streams/viewEvent.ts"
 import type { Slicer } from "../../../node/work/Slicer.ts"
 import type { Turn } from "../../../ports/Turn.ts"
-import { toldOf } from "../answerBytes.ts"
-import { missedBy, type Registered, type Registry } from "../registry.ts"
+import { visibleErrors } from "../answerBytes.ts"
+import { type RegisteredView, type Registry, resumePosition } from "../registry.ts"
 import { resultBytes, type StreamLimits } from "../viewLimits.ts"
 
 /** How long rows without a stream are kept. */
@@ -35,13 +35,13 @@ interface Ended {
 
 /** A follower that waits for the rows to be read. */
 interface Waiting {
-  readonly view: Registered
+  readonly view: RegisteredView
   readonly ready: (ended: Ended | undefined) => void
 }
 
 /** A snapshot, valid until the rows change. */
 interface CachedSnapshot {
-  readonly view: Registered
+  readonly view: RegisteredView
   readonly id: string
   readonly events: ReadonlyArray<ViewEvent>
 }
@@ -57,7 +57,7 @@ interface Rows {
   errors: string
   /** Rows touched by later steps. */
   touched: Map<string, boolean>
-  readonly views: Set<Registered>
+  readonly views: Set<RegisteredView>
   waiting: ReadonlyArray<Waiting>
   abandon: (() => void) | undefined
   kept: CachedSnapshot | undefined
@@ -100,7 +100,7 @@ export class RowStreams {
   }
 
   /** Follows a view: the first events are a snapshot in parts, or the delta after `lastEventId`. */
-  follow(view: Registered, id: string, lastEventId: string | undefined, receiver: EventReceiver): Subscription {
+  follow(view: RegisteredView, id: string, lastEventId: string | undefined, receiver: EventReceiver): Subscription {
     const rows = this.of(view)
     let follower: Follower | undefined
     let isClosed = false
@@ -129,7 +129,7 @@ export class RowStreams {
   }
 
   /** Ends the streams of a view that is removed. */
-  end(view: Registered, reason: EndReason): void {
+  end(view: RegisteredView, reason: EndReason): void {
     const rows = this.followed.get(view.instance)
     view.rowsFeed?.end(endOf(reason))
     view.rowsFeed = undefined
@@ -147,7 +147,7 @@ export class RowStreams {
       if (rows.idleSinceMs !== undefined && rows.idleSinceMs + idleMs <= nowMs) this.letGo(rows)
   }
 
-  private of(view: Registered): Rows {
+  private of(view: RegisteredView): Rows {
     const { instance } = view
     let rows = this.followed.get(instance)
     if (rows === undefined) {
@@ -230,7 +230,7 @@ export class RowStreams {
 
   private listen(
     rows: Rows,
-    view: Registered,
+    view: RegisteredView,
     id: string,
     lastEventId: string | undefined,
     receiver: EventReceiver
@@ -240,16 +240,16 @@ export class RowStreams {
     if (rows.refused !== undefined || feed === undefined)
       return endedAtOnce(rows.refused ?? { reason: "replaced" }, receiver)
     const current = rows.generation + view.generationOffset
-    const missed = missedBy(view, feed, current, lastEventId)
+    const missed = resumePosition(view, feed, current, lastEventId)
     return missed === undefined
       ? feed.listen(receiver, this.snapshot(rows, view, id, current))
       : feed.listen(receiver, [], missed)
   }
 
-  private snapshot(rows: Rows, view: Registered, id: string, n: number): ReadonlyArray<ViewEvent> {
+  private snapshot(rows: Rows, view: RegisteredView, id: string, n: number): ReadonlyArray<ViewEvent> {
     const { instance, kept, list } = rows
     if (kept?.view === view && kept.id === id) return kept.events
-    const errors = toldOf(instance.errors(), "kinds")
+    const errors = visibleErrors(instance.errors(), "kinds")
     const parts = RowsText.snapshotParts(id, list!.texts(), {
       only: instance.only,
       result_hash: instance.hash(),
@@ -325,7 +325,7 @@ export class RowStreams {
 
 const errorsOf = (instance: View): string => {
   const errors = instance.errors()
-  return errors.length === 0 ? "[]" : JSON.stringify(toldOf(errors, "kinds"))
+  return errors.length === 0 ? "[]" : JSON.stringify(visibleErrors(errors, "kinds"))
 }
 
 /** A follower that gets an `end` event and nothing else. */

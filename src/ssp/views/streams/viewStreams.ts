@@ -10,8 +10,8 @@ import type { Turn } from "../../../ports/Turn.ts"
 import { type Format, Overloaded, type StreamFormat } from "../../viewTypes.ts"
 import { snapshotEvent } from "../answerBytes.ts"
 import type { AppliedChange } from "../committer.ts"
-import type { Reading, Snapshot } from "../reading.ts"
-import { answerOf, formatOf, generationOf, missedBy, type Registered, type Registry } from "../registry.ts"
+import type { ResultReader, SnapshotEvent } from "../reading.ts"
+import { answerOf, formatOf, generationOf, type RegisteredView, type Registry, resumePosition } from "../registry.ts"
 import type { StreamLimits } from "../viewLimits.ts"
 import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
 
@@ -23,19 +23,19 @@ interface CachedSnapshot {
   readonly id: string
   readonly format: Format
   readonly hash: string
-  readonly snapshot: Snapshot
+  readonly snapshot: SnapshotEvent
 }
 
 /** Pause between two sweeps of rows without a stream. */
 const sweepEvery = Duration.seconds(15)
 
 interface ViewStreamsParts extends RowStreamsParts {
-  readonly reading: Reading
+  readonly reading: ResultReader
 }
 
 export class ViewStreams {
   private readonly registry: Registry
-  private readonly reading: Reading
+  private readonly reading: ResultReader
   private readonly limits: StreamLimits
   private readonly turn: Turn["Type"]
   private readonly rows: RowStreams
@@ -99,7 +99,7 @@ export class ViewStreams {
 
   /** Follows a view: the first event is a snapshot, or the delta after `lastEventId`. */
   follow(
-    view: Registered,
+    view: RegisteredView,
     id: string,
     format: StreamFormat | undefined,
     lastEventId: string | undefined,
@@ -123,14 +123,14 @@ export class ViewStreams {
   }
 
   /** Ends the streams of a view that is removed. */
-  end(view: Registered, reason: EndReason): void {
+  end(view: RegisteredView, reason: EndReason): void {
     view.feed?.end(endOf(reason))
     this.rows.end(view, reason)
   }
 
   /** Follows in format `flat` or `tree`. */
   private followEntries(
-    view: Registered,
+    view: RegisteredView,
     id: string,
     format: Format | undefined,
     lastEventId: string | undefined,
@@ -139,7 +139,7 @@ export class ViewStreams {
     // Deltas are buffered from here on, also those that come while the snapshot is made.
     const feed = this.registry.feedOf(view, this.limits.streamBuffer, this.soon)
     const shape = format ?? formatOf(view)
-    const missed = missedBy(view, feed, generationOf(view), lastEventId)
+    const missed = resumePosition(view, feed, generationOf(view), lastEventId)
     let follower: Follower | undefined
     let isClosed = false
     let isAsked = false
@@ -179,11 +179,11 @@ export class ViewStreams {
   }
 
   private snapshot(
-    view: Registered,
+    view: RegisteredView,
     feed: Feed,
     id: string,
     format: Format,
-    done: (made: Snapshot | undefined) => void
+    done: (made: SnapshotEvent | undefined) => void
   ): (() => void) | undefined {
     const { instance } = view
     const kept = this.kept.get(feed)
@@ -206,11 +206,11 @@ export class ViewStreams {
 
   /** Begins with the snapshot and the deltas since; with a new snapshot if those are no longer buffered. */
   private begin(
-    view: Registered,
+    view: RegisteredView,
     feed: Feed,
     id: string,
     format: Format,
-    made: Snapshot | undefined,
+    made: SnapshotEvent | undefined,
     receiver: EventReceiver
   ): Follower {
     const at = made === undefined ? undefined : feed.after(made.generation, generationOf(view))

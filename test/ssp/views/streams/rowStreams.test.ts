@@ -12,7 +12,7 @@ import { VirtualTime } from "../../../../kit/data/virtualTime.ts"
 import type { Subscription } from "../../../../src/node/streams/feed.ts"
 import { bytesOf, type ViewEvent } from "../../../../src/node/streams/viewEvent.ts"
 import { streamEvents } from "../../../../src/protocol/streamEvents.ts"
-import { toldOf } from "../../../../src/ssp/views/answerBytes.ts"
+import { visibleErrors } from "../../../../src/ssp/views/answerBytes.ts"
 import type { Views } from "../../../../src/ssp/views/Views.ts"
 import { change, registration, ticking, withViews } from "../../viewsKit.ts"
 
@@ -80,7 +80,7 @@ const result = (views: Views["Type"], id: string) =>
   Effect.map(views.read(id, "tree"), ({ errors = [], result_data, result_hash }) => ({
     rows: result_data,
     hash: result_hash,
-    errors: toldOf(errors, "kinds")
+    errors: visibleErrors(errors, "kinds")
   }))
 
 /** The event of a batch is made in the next turn. */

@@ -3,22 +3,22 @@ import { Either, Exit } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
 import type { ViewNotFound, ViewQuarantined } from "../viewTypes.ts"
 import type { Arrivals } from "./arrivals.ts"
-import type { Look, Looked, Reading } from "./reading.ts"
-import type { Registered } from "./registry.ts"
+import type { ReadAnswer, ReadRequest, ResultReader } from "./reading.ts"
+import type { RegisteredView } from "./registry.ts"
 
 interface LookingParts {
   readonly arrivals: Pick<Arrivals, "whenSettled">
-  readonly reading: Pick<Reading, "answer">
+  readonly reading: Pick<ResultReader, "answer">
   /** The view of a key, or why there is none. */
-  readonly find: (key: string) => Either.Either<Registered, ViewNotFound | ViewQuarantined>
+  readonly find: (key: string) => Either.Either<RegisteredView, ViewNotFound | ViewQuarantined>
 }
 
 /** Calls `done` once; if that is later, returns a function that abandons the read. */
-export const look = (
+export const readView = (
   { arrivals, find, reading }: LookingParts,
   id: string,
-  how: Look,
-  done: (looked: Exit.Exit<Looked, ViewNotFound | ViewQuarantined>) => void
+  how: ReadRequest,
+  done: (looked: Exit.Exit<ReadAnswer, ViewNotFound | ViewQuarantined>) => void
 ): (() => void) | undefined => {
   const key = viewKey(id) ?? ""
   let isOver = false

@@ -23,7 +23,7 @@ const QuarantineState = Schema.parseJson(
 
 type Query = Pick<StoredView, "surql" | "params">
 
-export class SetAside {
+export class QuarantinedViews {
   private entries: ReadonlyArray<Quarantine.Entry> = []
   /** Registrations that are stored and not served, by key. */
   private readonly stored = new Map<string, StoredView>()

@@ -13,7 +13,7 @@ import type { EdgesShape } from "./EdgeWriter.ts"
 const size = 50
 const pauseMs = 50
 
-export class Departures {
+export class DatabaseRegistrations {
   private readonly leaving = new Set<string>()
   /** Keys that are being registered: they are not deleted meanwhile. */
   private readonly arriving = new Set<string>()

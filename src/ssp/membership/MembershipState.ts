@@ -9,16 +9,16 @@ import { StartFault } from "../../ports/StartFault.ts"
 import type { SspRegistered } from "../../protocol/wire.ts"
 import type { Lease } from "./Lease.ts"
 
-export type Begin = Enrolment.Order & { readonly tag: "Begin" }
+export type BeginOrder = Enrolment.Order & { readonly tag: "Begin" }
 
 const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
 
-const first: Begin = { tag: "Begin", attempt: Enrolment.initial.attempt, waitMs: 0, jitterMs: 0 }
+const first: BeginOrder = { tag: "Begin", attempt: Enrolment.initial.attempt, waitMs: 0, jitterMs: 0 }
 
-export class Enrolled {
+export class MembershipState {
   state = Enrolment.initial
   /** The attempt under way, and a callback for its end. */
-  attempt: { readonly begin: Begin; readonly over: Deferred.Deferred<void> } = {
+  attempt: { readonly begin: BeginOrder; readonly over: Deferred.Deferred<void> } = {
     begin: first,
     over: Deferred.unsafeMake(FiberId.none)
   }
