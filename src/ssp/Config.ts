@@ -173,7 +173,7 @@ export const knobs = {
   viewBytesTotal: Settings.integer(keptSetting, 0, [0, 1e12], {
     unit: "bytes",
     meaning:
-      "Most memory that rows of all views may keep beside their records: computed sort values, pieces of SPLIT, values and rows of groups, results of subqueries and of queries that are run whole. A registration that needs more is 503 OVERLOADED; a row that needs more later is left out and named until its record changes again. 0 for a third of the heap's limit."
+      "Most memory that rows of all views may keep beside their records: computed sort values, pieces of SPLIT, values and rows of groups, results of subqueries and of queries that are run whole, what rows have read in other records, and the index of edges. A registration that needs more is 503 OVERLOADED; a row that needs more later is left out and named until its record changes again. 0 for a third of the heap's limit."
   }),
   resultBytes: Settings.integer(resultBytes.setting, resultBytes.value, [65_536, resultBytes.most], {
     unit: "bytes",

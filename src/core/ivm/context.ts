@@ -70,10 +70,10 @@ export interface EngineContext<V = never> {
   readonly childAt: (shape: Shape, child: Shape) => number | undefined
   /** The maintained result of a subquery for the row in scope; undefined if the subquery has to be run. */
   readonly resultOf: (query: ChildField["query"], scope: Scope) => MaintainedChild | undefined
-  /** Replaces the noted reads of a reader's row. */
-  readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => void
-  /** Whether any row of this reader has noted reads. */
-  readonly watches: (reader: Reader, row: ReaderRow) => boolean
+  /** Replaces the noted reads of a reader's row. Answers how many bytes more they take. */
+  readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => number
+  /** How many reads of a row are noted. */
+  readonly readsOf: (reader: Reader, row: ReaderRow) => number
   /** Notes a row that one change had no steps left for: a later step evaluates it again. */
   readonly defer: (view: HasDeferredRows, slot: RecordSlot) => void
   /**

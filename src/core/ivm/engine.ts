@@ -83,7 +83,7 @@ export class Engine {
 
   constructor(options: EngineOptions = {}) {
     this.store = new Store(options.maxTombstones, options.hashSeed)
-    this.keptBytes = new KeptBytes(options.viewBytesTotal ?? Infinity)
+    this.keptBytes = new KeptBytes(options.viewBytesTotal ?? Infinity, () => this.store.edgeBytes)
     this.evaluating = options.evaluating ?? new Evaluating()
     this.indexes = new SecondaryIndexes(this.store)
     this.releases = new Releases(this.dependencies, (view) => this.drop(view), options)
@@ -108,7 +108,7 @@ export class Engine {
       childAt: (shape, child) => this.queries.childAt(shape, child),
       resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.dependencies.watch(reader, text, reads),
-      watches: (reader, row) => this.dependencies.watches(reader, row),
+      readsOf: (reader, row) => this.dependencies.count(reader, row),
       defer: (view, slot) => this.deferred.defer(view, slot),
       dirty: (view) => void (this.dirty = append(this.dirty, view)),
       noteUpdate: (update) => this.pageUpdates.push(update) - 1,

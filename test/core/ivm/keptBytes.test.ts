@@ -95,3 +95,55 @@ it.each(queries.slice(0, 3))("D48 %s: a view that is to be refused is not filled
   expect(fill(false)).toBeGreaterThanOrEqual(5_000)
   expect(fill(true)).toBeLessThan(1_000)
 })
+
+describe("D48 what rows have read elsewhere", () => {
+  const linked = (rows: number): Desk =>
+    filled(0).sendAll(
+      Array.from({ length: rows }, (_, n) => [
+        change(`t:${n}`, { n, o: `o:${n}` }),
+        change(`o:${n}`, { n }),
+        change(`e:${n}`, { in: `t:${n}`, out: "o:1" })
+      ]).flat()
+    )
+
+  it.each([
+    "SELECT n, o.n AS m FROM t",
+    "SELECT n FROM t WHERE o.n >= 0",
+    "SELECT n, o.n AS m FROM t ORDER BY n LIMIT 900"
+  ])("counts, is given back, and a row without room for it is named: %s", (query) => {
+    const few = linked(20).engine
+    const small = acquired(few, query)
+    expect(few.keptBytes.used).toBeGreaterThan(20 * 250)
+    expect(few.noRoomFor(small)).toBeUndefined()
+    few.release(small)
+    expect(few.keptBytes.used).toBe(0)
+
+    const desk = linked(1_000),
+      { engine } = desk
+    const view = acquired(engine, query)
+    expect(engine.keptBytes.used).toBeLessThanOrEqual(viewBytesTotal)
+    expect(engine.noRoomFor(view)).toContain(keptSetting)
+    expect(view.size + view.errors().length).toBe(1_000)
+    // A row that is shown changes, though there is no room for more.
+    const { key } = [...view.each()][0]!
+    const before = view.size
+    desk.put(key, { n: -1, o: "o:3" }, "UPDATE")
+    expect(view.size).toBe(before)
+    engine.release(view)
+    expect(engine.keptBytes.used).toBe(0)
+  })
+
+  it("leaves less room for rows where edges are indexed, until edges go", () => {
+    const desk = linked(200),
+      { engine } = desk
+    const { edgeBytes } = engine.store
+    expect(edgeBytes).toBe(0)
+    engine.release(acquired(engine, "SELECT ->e AS m FROM t:1"))
+    const whole = engine.store.edgeBytes
+    expect(whole).toBeGreaterThan(200 * 400)
+    expect(engine.keptBytes.fits(viewBytesTotal - whole)).toBe(true)
+    expect(engine.keptBytes.fits(viewBytesTotal - whole + 1)).toBe(false)
+    for (let n = 0; n < 200; n++) desk.remove(`e:${n}`)
+    expect(engine.store.edgeBytes).toBe(0)
+  })
+})

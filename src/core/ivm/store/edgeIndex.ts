@@ -29,9 +29,20 @@ const endsOf = (doc: Obj): { readonly in: RecordId; readonly out: RecordId } | u
   return from === undefined || to === undefined ? undefined : { in: from, out: to }
 }
 
+/** Bytes of a record with edges in one direction, and of each edge beside it. */
+const recordBytes = 400
+const entryBytes = 48
+
 export class EdgeIndex {
   private readonly leaving = new Map<string, Ends>()
   private readonly reaching = new Map<string, Ends>()
+  /** Entries of all records. */
+  private entries = 0
+
+  /** Approximate size. */
+  get bytes(): number {
+    return recordBytes * (this.leaving.size + this.reaching.size) + entryBytes * this.entries
+  }
 
   move(edge: RecordId, before: Obj | undefined, after: Obj | undefined): void {
     const old = before && endsOf(before)
@@ -56,12 +67,14 @@ export class EdgeIndex {
   private link(ends: Map<string, Ends>, at: RecordId, edge: RecordId): void {
     let edges = ends.get(at.text)
     if (edges === undefined) ends.set(at.text, (edges = new BTree<RecordId, undefined>(undefined, compareRecords)))
-    edges.set(edge, undefined)
+    if (edges.set(edge, undefined)) this.entries++
   }
 
   private unlink(ends: Map<string, Ends>, at: RecordId, edge: RecordId): void {
     const edges = ends.get(at.text)
-    if (edges?.delete(edge) === true && edges.size === 0) ends.delete(at.text)
+    if (edges?.delete(edge) !== true) return
+    this.entries--
+    if (edges.size === 0) ends.delete(at.text)
   }
 }
 

@@ -155,6 +155,11 @@ export class Store {
     return this.edgeIndex !== undefined
   }
 
+  /** Approximate bytes of the index of edges. */
+  get edgeBytes(): number {
+    return this.edgeIndex === undefined ? 0 : this.edgeIndex.bytes
+  }
+
   /** The index of edges between the records; built by the first call. */
   edges(): EdgeIndex {
     if (this.edgeIndex === undefined || this.indexing !== undefined) drain(this.indexEdges())

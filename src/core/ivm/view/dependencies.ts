@@ -6,6 +6,7 @@
  * State: per read its rows, and per row its reads. The result of a correlated subquery, mostly read by a single row,
  * names that row without a map. Cost: O(things read) per evaluated row.
  */
+import { readsBytes } from "../keptBytes.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 
 /** A row of a reader: the slot of its record, or the name of a group. */
@@ -86,19 +87,21 @@ export class Dependencies {
   }
 
   /** Replaces the noted reads of this row of this reader. */
-  watch(reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>): void {
+  watch(reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>): number {
     let rows = this.byReader.get(reader)
     const before = rows?.get(row) ?? nothing
-    if (before.size === 0 && reads.size === 0) return
+    if (before.size === 0 && reads.size === 0) return 0
     for (const read of reads) if (!before.has(read)) this.link(read, reader, row)
     for (const read of before) if (!reads.has(read)) this.unlink(read, reader, row)
     if (rows === undefined) this.byReader.set(reader, (rows = new Map()))
     if (reads.size === 0) rows.delete(row)
     else rows.set(row, reads)
+    return readsBytes(reads.size) - readsBytes(before.size)
   }
 
-  watches(reader: Reader, row: ReaderRow): boolean {
-    return this.byReader.get(reader)?.has(row) === true
+  /** How much a row has read. */
+  count(reader: Reader, row: ReaderRow): number {
+    return this.byReader.get(reader)?.get(row)?.size ?? 0
   }
 
   /** Whether any row of a reader has noted reads. */

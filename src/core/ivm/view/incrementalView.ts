@@ -7,9 +7,10 @@
  * result is looked at. The old state is taken from the held row and never recomputed, so a link that changed meanwhile
  * cannot confuse it.
  */
-import { type Failure, failureOf } from "../../surql/evaluate/failure.ts"
+import { type Failure, failureOf, plainly } from "../../surql/evaluate/failure.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
+import { readsBytes } from "../keptBytes.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import { FullRow, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
@@ -105,7 +106,7 @@ export class IncrementalView extends ResultView implements Matching {
     if (typeof row === "string") this.groups!.reread(row)
     else if (cause !== undefined && this.refresh(row, cause)) return
     // A row that this step has already moved out of the view has no reads left, and is not evaluated.
-    else if (this.context.watches(this, row)) this.update(row, row.doc, false)
+    else if (this.context.readsOf(this, row) > 0) this.update(row, row.doc, false)
   }
 
   /** Updates a row that an earlier step had no evaluation steps for. */
@@ -179,9 +180,22 @@ export class IncrementalView extends ResultView implements Matching {
     } catch (error) {
       failure = failureOf(error)
     }
+    if (shape.reaches && !this.notesReads(slot)) {
+      row = undefined
+      failure = plainly(context.kept.reason)
+    }
     if (!shape.total || failure !== undefined || this.failing !== undefined) this.judge(slot, row, failure)
-    if (shape.reaches) context.watch(this, slot, context.source.reads)
     return row
+  }
+
+  /** Notes what the row just evaluated has read; false without room for it. */
+  private notesReads(slot: RecordSlot): boolean {
+    const { context } = this,
+      { kept, source } = context
+    const bytes = readsBytes(source.reads.size)
+    const hasRoom = kept.fits(bytes) || kept.hasRoom(bytes - readsBytes(context.readsOf(this, slot)))
+    this.watch(slot, hasRoom ? source.reads : nothing)
+    return hasRoom
   }
 
   /** Notes whether the row just evaluated fails. Its own function, so that V8 inlines evaluations into routing. */
@@ -193,7 +207,7 @@ export class IncrementalView extends ResultView implements Matching {
   /** The row is deleted or belongs elsewhere: drops its failure and its reads. */
   private forget(slot: RecordSlot): undefined {
     if (this.failing !== undefined) this.failsWith(slot, undefined)
-    if (this.plainShape.reaches) this.context.watch(this, slot, nothing)
+    if (this.plainShape.reaches) this.watch(slot, nothing)
   }
 
   /** Number of matching rows. */

@@ -241,7 +241,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   override reread(row: ReaderRow, cause: ReadResult | undefined): void {
     if (this.uses < 0 || typeof row === "string") return
     if (cause !== undefined && this.refresh(row, cause)) return
-    if (this.context.watches(this, row)) this.touchInPlace(row)
+    if (this.context.readsOf(this, row) > 0) this.touchInPlace(row)
   }
 
   override updateDeferred(slot: RecordSlot): void {

@@ -25,7 +25,7 @@ import { type PlanFigures, type PlanRow, planOf } from "../query/explain.ts"
 import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import { nothing, type Reader, type ReaderRow, type ReadResult } from "./dependencies.ts"
+import { nothing, type Read, type Reader, type ReaderRow, type ReadResult } from "./dependencies.ts"
 import { madeOf, type Output } from "./output.ts"
 import { type Presenter, presenterOf } from "./presenter.ts"
 import type { Sharer } from "./sharer.ts"
@@ -396,8 +396,14 @@ export abstract class ResultView
     this.context.kept.require(bytes)
   }
 
+  /** Replaces the noted reads of a row or group. */
+  protected watch(row: ReaderRow, reads: ReadonlySet<Read>): void {
+    const more = this.context.watch(this, row, reads)
+    if (more !== 0) this.keep(more)
+  }
+
   built(name: string, gone: boolean): void {
-    this.context.watch(this, name, gone ? nothing : this.context.source.reads)
+    this.watch(name, gone ? nothing : this.context.source.reads)
   }
 
   private ordered(): ReadonlyArray<Output> {
