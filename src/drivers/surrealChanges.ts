@@ -131,7 +131,7 @@ const rowsWithin = (answer: Answers[number] | undefined, bytes: number): number 
   return Math.max(1, Math.min(count - 1, Math.floor((count * bytes) / text)))
 }
 
-/** Parses the answers of the statements of a take, of which the read is the last. */
+/** Parses the answers to a take: the statements that delete, then the read. */
 const readFrom = (
   client: SurrealShape,
   answers: Answers,

@@ -43,7 +43,7 @@ export class PoolFrames {
     return Effect.gen(this, function* () {
       this.begin(head)
       if (head.pool === 0) return
-      // The pieces of an incomplete write are skipped; {@link take} reads them.
+      // The pieces of an incomplete write are skipped here and read by {@link take}.
       if (head.writes === this.writes) this.through = Math.max(this.through, at)
       for (let asked = 0; asked < mostAtOnce && this.through < at; asked++) {
         const frame = yield* this.journal.next("pool", this.through + 1)

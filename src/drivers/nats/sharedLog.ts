@@ -130,9 +130,9 @@ class NatsLog {
     )
 
   /**
-   * An idle leader would fill the stream with its beats. NATS 2.9 gives the account no space back for purged messages
-   * until the server restarts; deleting them one by one would, but the stream denies deletes of single messages, so
-   * that no record can be deleted by hand.
+   * Purges old beats, with which an idle leader would fill the stream. NATS 2.9 gives the account no space back for
+   * them until the server restarts; deleting them one by one would, but the stream denies deletes of single messages,
+   * so that no record can be deleted by hand.
    */
   private get thinned(): Effect.Effect<void> {
     const { link, log, stream } = this.journal

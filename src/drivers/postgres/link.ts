@@ -73,7 +73,7 @@ export class Link {
     return this.failed("unreachable", `it does not answer: ${why}`)
   }
 
-  /** For statements that may be carried out more than once. */
+  /** Repeats a statement without an answer; only for statements that may be carried out more than once. */
   asked(text: string, values?: ReadonlyArray<unknown>): Effect.Effect<ReadonlyArray<Row>, WalFailed> {
     return Effect.retry(this.run(text, values), {
       while: ({ reason }) => reason === "unreachable",

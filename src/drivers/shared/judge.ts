@@ -51,7 +51,7 @@ export const makeUrlJudge = (
       ? "stands for a link-local or metadata address, which is never called"
       : undefined
   }
-  /** By URL, while its name has the same addresses. */
+  /** Last judgement of each URL, reused while its name has the same addresses. */
   const verdicts = new Map<string, JudgedUrl>()
   const verdict = (url: string, host: string, addresses: ReadonlyArray<string> | undefined): JudgedUrl => {
     const last = verdicts.get(url)

@@ -39,7 +39,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Http.Answered["headers"]): void {
-    // 102 and 103 announce an answer.
+    // Statuses 102 and 103 only announce the answer.
     if (status < 200 || this.over) return
     this.status = status
     this.headers = headers

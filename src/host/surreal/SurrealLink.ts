@@ -81,7 +81,7 @@ export class SurrealLink {
    * Namespace or database whose existence is being checked: over HTTP each request selects the one its headers name.
    */
   #looking: Selected | undefined
-  /** By the text of a live query's id. */
+  /** Listeners by the text of a live query's id. */
   readonly #listeners = new Map<string, (ended: boolean) => void>()
   /** Why the connection attempt failed, if only the engine knows. */
   #reason: unknown

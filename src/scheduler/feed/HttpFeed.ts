@@ -65,7 +65,7 @@ export const make = Effect.gen(function* () {
     if (gone === undefined) reply.send({ status: 200, headers: { "content-type": Wire.feedType }, pieces: [] })
     return gone
   }
-  /** Takes over what an SSP says that it has applied; why not, where it may not say so. */
+  /** Takes an SSP's acknowledgement; answers why it is refused, or undefined. */
   const said = (call: Call, { registration, seq, ssp_id: ssp }: Applied) =>
     // Another scheduler may lead since the guard was passed.
     call.away() ??

@@ -18,7 +18,7 @@ export type SendRead = (
 
 interface Waiting {
   readonly reply: Pick<Reply, "send" | "whenGone">
-  /** Has the request passed on to the SSP by itself. */
+  /** Called if the answer cannot be shared: the request is then passed on to the SSP. */
   readonly pass: () => void
   readonly ifNoneMatch: string | undefined
 }
@@ -115,7 +115,7 @@ class Read implements Heard {
 }
 
 export class SharedReads {
-  /** By name of the result: the read under way, and the next one if clients wait for it. */
+  /** Reads under way by the name of the result, with the next read if clients wait for it. */
   private readonly reads = new Map<string, { next: { readonly read: Read; readonly ask: SendRead } | undefined }>()
 
   /** Joins the next read of a result, or sends one. `what`: name of the result and its form. */

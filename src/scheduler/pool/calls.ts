@@ -109,9 +109,9 @@ const idOf = (view: string): string => `incantation:${view}`
 const specified = ["surql", "clientId", "ttl", "params", "lastActiveAt", "format"] as const
 
 /**
- * The client's registration with the assignment, and `idleMs` since the last activity, because an SSP's clock may
- * differ. An SSP that knows the specification alone gets one form of the id, and the last activity as a time of day if
- * that is later than the registration's own.
+ * Body of a registration call: the client's own, the assignment, and `idleMs` since the last activity instead of a
+ * time, because an SSP's clock may differ. An SSP of the specification gets one form of the id, and the last activity
+ * as a time of day if that is later than the registration's own.
  */
 const registrationBody = (
   { assignment, plain, spec, view }: Action & { readonly tag: "CallRegister" },

@@ -87,7 +87,7 @@ export class SspStream {
     this.change()
   }
 
-  /** Counts a view out. */
+  /** Notes that a view has left; the last one ends the stream. */
   private left(): void {
     this.live--
     if (this.live === 0) this.close()

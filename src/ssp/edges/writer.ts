@@ -387,7 +387,7 @@ class Writer implements EdgesShape {
       }
       for (const key of lost) {
         const view = sent.get(key)
-        // Closed or opened anew meanwhile: the lost one is not this opening.
+        // The view was closed or opened anew meanwhile, so this opening has not lost it.
         if (view === undefined || view !== this.views.get(key)) continue
         yield* Effect.logWarning(
           `view ${view.stored.id} has another owner or no registration in the database any more; it is no longer served here`

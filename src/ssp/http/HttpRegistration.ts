@@ -78,11 +78,11 @@ export const make = Effect.gen(function* () {
       nowMs,
       known: (said, reply, pass) => {
         if (!views.isKnown(said)) return false
-        // Its rows as this caller sees them, with what there is to warn of.
+        // The view's rows as this caller may see them, with warnings.
         const answer = () =>
           pass(
             answered((call) =>
-              // It may be another view since the look began.
+              // The view may have been replaced since the look began.
               views.isKnown(said)
                 ? Effect.orElse(views.read(said.id, undefined), () => registered(call))
                 : registered(call)

@@ -73,7 +73,7 @@ class RowErrorLog {
   })
 }
 
-/** One look at the views; `most`: lines a minute. */
+/** Logs the failing rows of all views once; `most`: lines a minute. */
 export const look = (most: number): Effect.Effect<void, never, Views> => new RowErrorLog(most).look
 
 export const layer: Layer.Layer<never, never, Views | Lifecycle | SspConfig | Serving> = Layer.scopedDiscard(

@@ -141,7 +141,7 @@ const leave: Taking = { kind: "leave" }
 /** Whether a lease is void before it ends, because its holder has ended. */
 type IsGone = (lease: Leases.Lease) => boolean
 
-/** For a store that only one process can open: every holder but this process has ended. */
+/** Whether a lease's holder has ended, in a store that only one process can open: true of every other process. */
 export const isOfEarlierProcess =
   ({ incarnation }: Leases.Holder): IsGone =>
   (lease) =>

@@ -131,7 +131,7 @@ const makeAttempts = (
     })
   })
 
-/** Forks nothing: its owner forks {@link Membership.run}. */
+/** The membership of this SSP; its owner forks {@link Membership.run}. */
 export const make = (assignments: Assignments) =>
   Effect.gen(function* () {
     const config = yield* SspConfig

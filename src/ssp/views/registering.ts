@@ -169,7 +169,7 @@ const sweptPerSlice = 1024
 /** Pauses of a fill between two questions whether there is room. */
 const pausesPerLook = 16
 
-/** Fills a view as {@link acquire} does; gives it up, and takes back what it holds, when it is too large. */
+/** {@link acquire} within a limit: a view that is too large is given up and releases what it holds. */
 function* acquireInRoom(
   filling: FillContext,
   stored: StoredView,
