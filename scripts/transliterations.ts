@@ -133,12 +133,10 @@ writeFileSync(
  * \`transliterate.ts\` reads it.
  */
 
-/**
- * What letters and digits are written as, in lower case, each ended by a tab; a space beside it is a gap between words.
- */
+/** ASCII words of letters and digits, in lower case, each ended by a tab; a space beside it is a gap between words. */
 export const letterWords = ${list(letterWords)}
 
-/** What other characters are written as in a slug; they sort as themselves. */
+/** ASCII words of other characters in a slug; they sort as themselves. */
 export const symbolWords = ${list(symbolWords)}
 
 /** Digits of the places in \`codes\`. */

@@ -177,12 +177,16 @@ const cases: { readonly [what: string]: Case } = {
       ["src/core/ivm/a.ts", "// Who waits is told."],
       ["src/core/ivm/a.ts", "// Read by nobody."],
       ["src/ssp/a.ts", "/** Those that are open. */"],
-      ["src/ssp/a.ts", "// Views stay. One that has moved is gone."],
+      ["src/core/ivm/a.ts", "// Views stay. One that has moved is gone."],
+      ["src/ssp/a.ts", "/** What a reader asks for. */"],
+      ["src/ssp/a.ts", "// It is empty."],
+      ["src/ssp/a.ts", "/**\n * They are open.\n */"],
       ["test/a.test.ts", " * Who waits is told"]
     ],
     kept: [
       ["src/ssp/a.ts", "// For the client who reads it."],
       ["src/ssp/a.ts", "// Who is told? The client."],
+      ["src/ssp/a.ts", "/**\n * A view.\n * It is empty.\n */"],
       ["test/a.test.ts", "// Read by nobody."]
     ]
   },

@@ -293,16 +293,20 @@ const noNoun = /\bwho(?:ever)\b/i
 const beginsWithWho = /^\s*(?:\/\/|\/\*\*|\*)(?:.*[.:;])? Who\b(?!.*\?)/
 /** "Those of them" and "One that" stand for a noun that the reader has to look for; a count or a name is a noun. */
 const beginsWithOne = /^\s*(?:\/\/|\/\*\*|\*)(?:.*[.:;])? ?(?:Those|One (?:that|whose))\b(?!.*\?)/
+/** A comment about a declaration begins with its noun: "What", "It" and "They" leave the reader to look for one. */
+const beginsWithIt = /^\s*(?:\/\/|\/\*\*|\*) ?(?:What|It|They)\b(?!.*\?)/
+const isInComment = /^\s*(?:\/\/|\*(?!\/))/
 const someBody = /^\s*(?:\/\/|\/\*\*|\*).*\b(?:no|some|every)body\b/i
 
 /** A sentence names its noun: no pronoun stands for the client, the SSP or the process. */
 export const nouns: Rule = each((file, fault) => {
   const isSource = file.path.startsWith("src/")
-  for (const [index, line] of file.text.split("\n").entries())
+  const lines = file.text.split("\n")
+  for (const [index, line] of lines.entries())
     if (isSource && someBody.test(line)) fault(index + 1, "says nobody or somebody and names no noun")
-    // The engine's comments are still to be read through.
-    else if (isSource && !file.path.startsWith("src/core/ivm/") && beginsWithOne.test(line))
-      fault(index + 1, "begins with those or one that and names no noun")
+    else if (isSource && beginsWithOne.test(line)) fault(index + 1, "begins with those or one that and names no noun")
+    else if (isSource && beginsWithIt.test(line) && !isInComment.test(lines[index - 1] ?? ""))
+      fault(index + 1, "begins with what, it or they and names no noun")
     else if (noNoun.test(line) || beginsWithWho.test(line)) fault(index + 1, "says who and names no noun")
 })
 

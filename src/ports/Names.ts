@@ -1,5 +1,5 @@
 /**
- * What a host name stands for, as addresses.
+ * Addresses of host names.
  *
  * A port, because look-up belongs to the runtime, and because addresses decide which host may be sent a secret, not by
  * names (D15).

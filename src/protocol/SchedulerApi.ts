@@ -28,8 +28,8 @@ import * as ViewEndpoints from "./viewEndpoints.ts"
 import * as Wire from "./wire.ts"
 
 /**
- * `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS that has the scope the endpoint
- * declares, where either is set (D15).
+ * `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS with the endpoint's scope, if either
+ * is set (D15).
  */
 export class SchedulerBearer extends HttpApiMiddleware.Tag<SchedulerBearer>()("SchedulerApi/Bearer", {
   failure: Schema.Union(Errors.Unauthorized, Errors.ScopeRequired),
@@ -45,8 +45,8 @@ export class SchedulerBearer extends HttpApiMiddleware.Tag<SchedulerBearer>()("S
 }) {}
 
 /**
- * As {@link SchedulerBearer}, or a token; where the scheduler asks for no secret, the one that SSPs ask for (D49): who
- * could not read a view at its SSP cannot here.
+ * As {@link SchedulerBearer}, or a token; if the scheduler asks for no secret, the secret of the SSPs is needed (D49):
+ * a caller that cannot read a view at its SSP cannot read it here.
  */
 export class ViewBearer extends HttpApiMiddleware.Tag<ViewBearer>()("SchedulerApi/ViewBearer", {
   failure: Schema.Union(Errors.Unauthorized, Errors.ScopeRequired),
@@ -61,7 +61,7 @@ export class ViewBearer extends HttpApiMiddleware.Tag<ViewBearer>()("SchedulerAp
   }
 }) {}
 
-/** 503 while the scheduler takes its copy of the database (D25). */
+/** 503 while the scheduler clones the database (D25). */
 export class Cloned extends HttpApiMiddleware.Tag<Cloned>()("SchedulerApi/Cloned", {
   failure: Errors.SchedulerCloning
 }) {}
@@ -478,7 +478,7 @@ class Integrities extends HttpApiGroup.make("integrity")
   .add(nodes)
   .annotate(OpenApi.Description, "Whether it is all there.") {}
 
-/** Beginnings of paths that only SSPs ask: with certificates of nodes (SVC_TLS_CA_FILE) no other caller may. */
+/** Prefixes of paths that only SSPs call: with certificates of nodes (SVC_TLS_CA_FILE) no other caller may. */
 export const nodePaths: ReadonlyArray<string> = ["/ssp/", "/feed", "/job/result", "/proxy/signin", "/proxy/use"]
 
 export class SchedulerApi extends HttpApi.make("scheduler")

@@ -28,8 +28,8 @@ import * as ViewEndpoints from "./viewEndpoints.ts"
 import * as Wire from "./wire.ts"
 
 /**
- * `Authorization: Bearer <SVC_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS that has the scope the endpoint declares;
- * compared in constant time (D15).
+ * `Authorization: Bearer <SVC_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS with the endpoint's scope; compared in constant
+ * time (D15).
  */
 export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("SspApi/Bearer", {
   failure: Schema.Union(Errors.Unauthorized, Errors.ScopeRequired),
@@ -334,7 +334,7 @@ class Job extends HttpApiGroup.make("job")
   .add(cancel)
   .annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 
-/** Beginnings of paths that only a scheduler asks: with certificates of nodes (SVC_TLS_CA_FILE) no other caller may. */
+/** Prefixes of paths that only a scheduler calls: with certificates of nodes (SVC_TLS_CA_FILE) no other caller may. */
 export const nodePaths: ReadonlyArray<string> = ["/ingest", "/job/execute"]
 
 export class SspApi extends HttpApi.make("ssp")

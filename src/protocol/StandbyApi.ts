@@ -1,7 +1,7 @@
 /**
- * What a scheduler that stands by answers by itself; everything else it hands on to the scheduler that leads.
+ * Endpoints that a standby scheduler answers itself; all other requests are forwarded to the leader.
  *
- * The same endpoints, by the same declarations, as the scheduler's own.
+ * The same declarations as the scheduler's own endpoints.
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"

@@ -1,26 +1,26 @@
 /**
- * Which callers may ask an endpoint: the scope it belongs to, declared where the endpoint is (D15).
+ * Which callers may call an endpoint: its scope, declared with the endpoint (D15).
  *
- * One declaration, read by the guard, the OpenAPI documents and the reference page, so that none of them can say what
- * the others do not do. An endpoint without it does not start.
+ * One declaration, read by the guard, the OpenAPI documents and the reference page, so that they cannot differ. A
+ * server with an endpoint without it does not start.
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Context, Option } from "effect"
 import type { Scope } from "../core/access/scopes.ts"
 import type { ViewGrant } from "../core/access/viewToken.ts"
 
-/** The scope that an endpoint asks for; `open` asks for none. */
+/** The scope that an endpoint requires; `open` requires none. */
 export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}
 
 /** Operation of an endpoint for its audit lines (D53). */
 export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() {}
 
-/** An endpoint that a token for views opens too, as far as the token names what is asked for (D49). */
+/** Marks an endpoint that accepts a view token too, for the views that the token names (D49). */
 export class TakesToken extends Context.Tag("protocol/TakesToken")<TakesToken, true>() {}
 
 /**
- * How much a caller is told of rows that a view leaves out: `whole`, the full text with ids and values; `kinds`, only
- * kinds of failures, which name no record and no value (D72).
+ * Details a caller sees of rows that a view leaves out: `whole`, the full reason with ids and values; `kinds`, only the
+ * kind of failure, without any record or value (D72).
  */
 export type Sees = "whole" | "kinds"
 
@@ -32,14 +32,14 @@ export class Caller extends Context.Tag("protocol/Caller")<
     readonly name: string
     /** The only SSP that the caller may speak for; undefined for any. */
     readonly onlySsp: string | undefined
-    /** All of it with the scope admin. */
+    /** `whole` with the scope admin. */
     readonly sees: Sees
     /** Views that the caller's token opens; absent for a caller with a secret. */
     readonly grant?: ViewGrant
   }
 >() {}
 
-/** The operation's bearer with the scope, as roles stand in OpenAPI 3.1. */
+/** Adds the scope to the operation's bearer, as OpenAPI 3.1 writes roles. */
 const withScope =
   (scope: Scope) =>
   (operation: Record<string, unknown>): Record<string, unknown> => ({

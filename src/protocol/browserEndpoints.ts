@@ -1,6 +1,6 @@
 /**
- * Endpoints by which pages get at views (D49, D50), as both Apis declare them; each Api adds its middlewares and
- * errors.
+ * Endpoints for pages (streams, tokens, touches: D49, D50), declared once for both Apis; each Api adds its middlewares
+ * and errors.
  */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"

@@ -52,7 +52,7 @@ export const statusOf: { readonly [C in Code]: (typeof statuses)[C] } = statuses
 /** One fault of a request body: where (`record.id`, empty for the body itself) and the reason. */
 export const Fault = Schema.Struct({ path: Schema.String, reason: Schema.String })
 
-/** Where a query is wrong; both from 1. */
+/** Place of a fault in a query; line and column from 1. */
 export const Position = Schema.Struct({ line: Schema.Int, column: Schema.Int })
 
 const plain = <const C extends Code>(code: C, description: string) =>

@@ -2,8 +2,8 @@
  * One example of everything on the wire, all of one story: cars, a view of the strongest from Europe, and a mail to be
  * sent.
  *
- * They are annotations of the schemas, so the OpenAPI documents, the page that tries them out and clients made from
- * them have them. A test sends each to running nodes and holds what they answer against the example of the answer.
+ * The examples are annotations of the schemas, so that the OpenAPI documents, pages for trying requests and generated
+ * clients have them. A test sends each to running nodes and compares the answers with the examples.
  */
 
 export const viewId = "incantation:strong"
@@ -109,7 +109,7 @@ export const rowsStream = [
 
 export const streamId = "4f1c0b6e8a2d4c7f9b3e5d6a7c8b9e0f"
 
-/** Of several views: the first follows, the second is not there. */
+/** A stream of two views: the first follows, the second does not exist. */
 export const manyStream = [
   event("open", undefined, { stream: streamId }),
   `view: 0\n${event("snapshot", "m1x2-0.2", rowsSnapshot)}`,

@@ -1,8 +1,8 @@
 /**
- * What is said about the hashes of records (D41, extension), the same by SSP and scheduler: tables, nodes, and what
- * differs from the database.
+ * Hashes of records on the wire (D41, extension), for SSP and scheduler: tables, nodes, and differences from the
+ * database.
  *
- * One shape for both, because the scheduler finds what differs by asking an SSP for the nodes it has itself.
+ * One form for both, because the scheduler finds differences by asking an SSP for the nodes that it has itself.
  */
 import { Schema } from "effect"
 import { bucketLevel, fanOut } from "../core/integrity/merkle.ts"
@@ -27,16 +27,14 @@ export const NodeQuery = {
   })
 }
 
-/** Places there are on a level. */
+/** Number of nodes on a level. */
 export const placesOn = (level: number): number => fanOut ** level
 
 const Child = Schema.Struct({ index: count, hash, count })
 
 const Leaf = Schema.Struct({ id: Schema.String, hash, version: Schema.optional(count) })
 
-/**
- * One node and what is below it: `children` above the buckets, `records` of a bucket; an empty node is left out.
- */
+/** One node with its content: `children` above the buckets, `records` of a bucket; empty nodes are left out. */
 export const Node = Schema.Struct({
   seq,
   table: Schema.String,

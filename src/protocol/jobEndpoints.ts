@@ -1,4 +1,4 @@
-/** Endpoints that show and change jobs, as both Apis declare them; each Api adds its middlewares and errors. */
+/** Endpoints that list and change jobs, declared once for both Apis; each Api adds its middlewares and errors. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"

@@ -1,5 +1,5 @@
 /**
- * The words of jobs on the wire: handing one over, and looking after those that ended badly (extensions).
+ * Jobs on the wire: assigning one to an SSP, and operating on jobs that have failed (extensions).
  */
 import { Schema } from "effect"
 import { statuses } from "../core/job/status.ts"
@@ -9,7 +9,7 @@ const every = { parseOptions: { errors: "all" } } as const
 
 const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
 
-/** As a job dispatch of the scheduler (specification). */
+/** The body of the scheduler's job dispatch (specification). */
 export const JobExecution = Schema.Struct({
   job_id: text.annotations({ description: "Job record id" }),
   table: text,

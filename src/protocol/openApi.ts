@@ -1,8 +1,8 @@
 /**
- * What our OpenAPI documents say otherwise than the library: no decode error of its own, a bearer that may be optional,
- * and examples where pages look.
+ * Corrections of the library's OpenAPI documents: no decode error of its own, a bearer that may be optional, and
+ * examples where pages look for them.
  *
- * Our error takes its place on the wire, so a document that named the other would lie.
+ * On the wire the service's own error replaces the library's decode error.
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 
@@ -24,11 +24,11 @@ const libraryNames = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
 const isDecodeErrorRef = (item: unknown): boolean =>
   typeof item === "object" && item !== null && "$ref" in item && item.$ref === "#/components/schemas/HttpApiDecodeError"
 
-/** The library announces its decode error wherever something is decoded; the document without it. */
+/** The document without the decode error that the library declares wherever something is decoded. */
 export const withoutDecodeError = (spec: Record<string, unknown>): Record<string, unknown> =>
   without(spec) as Record<string, unknown>
 
-/** The scheme `bearer` is asked for only where a secret is set: without one is a way in too. */
+/** Makes the scheme `bearer` optional: a server without a secret asks for none. */
 export const optionalBearer = (spec: Record<string, unknown>): Record<string, unknown> =>
   optional(spec) as Record<string, unknown>
 
@@ -45,14 +45,14 @@ const optional = (value: unknown): unknown => {
   )
 }
 
-/** A JSON schema of the document, as far as examples go. */
+/** The parts of a JSON schema that examples are found by. */
 interface Described {
   readonly $ref?: string
   readonly anyOf?: ReadonlyArray<Described>
   readonly examples?: ReadonlyArray<unknown>
 }
 
-/** Examples of a schema and of those it may be instead, each named by its schema. */
+/** Examples of a schema and of its alternatives, each named by its schema. */
 const examplesOf = (
   schema: Described,
   named: { readonly [name: string]: Described },
@@ -65,10 +65,7 @@ const examplesOf = (
     : (schema.anyOf ?? []).flatMap((one) => examplesOf(one, named))
 }
 
-/**
- * Pages that try things out look at the body and the parameter for an example, not at the schema, where it is
- * annotated: it is put there too.
- */
+/** Copies examples from schemas to bodies and parameters, where pages for trying requests look for them. */
 export const withExamples = (spec: Record<string, unknown>): Record<string, unknown> => {
   const { schemas } = spec["components"] as { readonly schemas: { readonly [name: string]: Described } }
   const visit = (value: unknown): unknown => {

@@ -1,5 +1,5 @@
 /**
- * What operators look at, as Schemas: lists of views page by page, and one overview of each server, cheap enough to ask
+ * Monitoring for operators, as Schemas: pages of views, and an overview of each server that is cheap enough to poll
  * every second (extensions).
  *
  * Counts only grow, so two readings give rates and percentiles of the time in between, and the server keeps no state
@@ -14,7 +14,7 @@ const { Array: list, NullOr, Number: number, String: string, Struct: struct } = 
 
 const seconds = number.annotations({ description: "Seconds" })
 
-/** Answers of `/ingest`, or steps of the feed, by how long they took, since the start. */
+/** Histogram of the durations of `/ingest` answers, or of steps of the feed, since the start. */
 export const Latency = struct({
   bounds_ms: list(number).annotations({
     description: "Upper bounds of the buckets, milliseconds; one more bucket takes the rest"
@@ -60,7 +60,7 @@ const listed = {
   last_active_at: string
 }
 
-/** A view as the SSP that maintains it has it. */
+/** A view in the list of the SSP that maintains it. */
 export const ListedView = struct({
   ...listed,
   rows: count,
@@ -78,7 +78,7 @@ export const ListedViews = struct({
   next: NullOr(string).annotations({ description: "Id to go on behind; null when there are no more" })
 }).annotations({ identifier: "ListedViews", examples: [Examples.listedViews] })
 
-/** A view as the scheduler has it. */
+/** A view in the scheduler's list. */
 export const AssignedView = struct({
   ...listed,
   owner: NullOr(string).annotations({ description: "SSP id; null while it waits for one" }),
@@ -96,7 +96,7 @@ export const AssignedViews = struct({ views: list(AssignedView), total: count, n
 
 // Overviews
 
-/** Queries that are set aside (D48), by views that have them. */
+/** Quarantined queries (D48), by the views that have them. */
 export const Quarantined = list(
   struct({
     id: string,

@@ -1,5 +1,5 @@
 /**
- * Long work on the wire: what goes on, how far it is, how long it may take (D34, extension).
+ * Long work on the wire: the running tasks, their progress and the estimated time (D34, extension).
  *
  * One shape for both servers, so that a reader of a cluster reads them alike.
  */

@@ -1,8 +1,7 @@
 /**
- * What only the scheduler speaks: assignments, job tracking, metrics, the proxy's queries, as Schemas.
+ * Resources of the scheduler alone: assignments, job tracking, metrics, the proxy's queries, as Schemas.
  *
- * Beside `wire.ts`, which holds what both servers share. Declarations only; names are the specification's, what it does
- * not have is marked extension.
+ * Resources that both servers have are in `wire.ts`. Names are the specification's; additions are marked as extensions.
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
@@ -34,7 +33,7 @@ export const ViewAssignment = Schema.Struct({
 }).annotations({ identifier: "ViewAssignment", examples: [Examples.viewAssignment] })
 
 /** A plan is the query's text, or the fields of a view registration without `id` (D33). */
-/** As operators ask; what the SSPs are told besides is the scheduler's to know. */
+/** The operator's request; the scheduler itself knows what to send to the SSPs. */
 export const ViewFreed = Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) }).annotations({
   identifier: "ViewFreed",
   examples: [Examples.viewUnregistration]

@@ -1,5 +1,5 @@
 /**
- * The schedulers of a log that lies on a server (SVC_LOG_URL), as a scheduler tells of them.
+ * The schedulers of a shared log (SVC_LOG_URL), in answers of a scheduler.
  */
 import { Schema } from "effect"
 import { count } from "./wire.ts"

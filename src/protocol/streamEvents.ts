@@ -1,8 +1,8 @@
 /**
  * The server-sent events of a view's stream, in every format: what their `data` line holds, as JSON.
  *
- * OpenAPI knows a stream as a text, so that the schemas stand among its components, named by {@link streamEvents}, and
- * the operations name them in words. Tests hold what the server sends against these.
+ * For OpenAPI a stream is text, so the schemas are components, named by {@link streamEvents}, and the descriptions of
+ * the operations name them. Tests check the server's events against them.
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
@@ -148,13 +148,13 @@ export const streamEvents = {
 export const lastEventId =
   "`Last-Event-ID: <incarnation>.<n>`, the `id` of the last event, goes on behind it while what came since is buffered; else the stream begins with a snapshot. Numbers grow, and may skip in format rows."
 
-/** In words, for the operations. */
+/** Description of a stream of one view, for its operations. */
 export const described =
   "Server-sent events: `snapshot`, `delta`, `end`; the schemas of their `data` are StreamDelta, StreamEnd and (the snapshot) ViewResult, with `format=rows` StreamRowsSnapshot and StreamRowsDelta. Lines that begin with a colon are heartbeats, one every 15 s at least. "
 
-/** Of a stream of several views, in words. */
+/** Description of a stream of several views. */
 export const manyDescribed =
   "Server-sent events of several views over one connection. The first is `open` (StreamOpened). Then each view has its place, counted from 0 in the order of asking, and the events of its own stream, with a line `view: <place>` in front; `refused` (StreamRefused) where it is not followed. A view that ends or is refused leaves the others as they are."
 
-/** For the OpenAPI document: no endpoint names them, since a stream is a text to it. */
+/** Components for the OpenAPI document, because no endpoint refers to them. */
 export const streamSchemas = [Delta, RowsSnapshot, RowsDelta, End, Opened, Refused]

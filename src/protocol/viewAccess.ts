@@ -1,5 +1,5 @@
 /**
- * How browsers get at views (D49, D50): several views over one connection, tokens for views, the time that views live.
+ * Requests of pages (D49, D50): several views over one connection, tokens for views, renewals of views' lifetimes.
  */
 import { Schema } from "effect"
 import { count, every, StreamFormat } from "./wire.ts"

@@ -1,4 +1,4 @@
-/** Endpoints that show a view, as both Apis declare them; each Api adds its middlewares, errors and words. */
+/** Endpoints that show a view, declared once for both Apis; each Api adds its middlewares, errors and descriptions. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"

@@ -2,12 +2,12 @@
  * Every resource the SSP speaks, in the specification's order, as Schemas.
  *
  * Declarations only: the server, the client, the OpenAPI document and the tests derive from them. Names are the
- * specification's; what it does not have is marked extension.
+ * specification's; additions are marked as extensions.
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
 
-/** All faults of a body at once, not the first only. */
+/** Option to report all faults of a body, not only the first. */
 export const every = { parseOptions: { errors: "all" } } as const
 
 export const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
@@ -67,13 +67,13 @@ export const Format = Schema.Literal(...formats).annotations({
 
 export const isFormat = Schema.is(Format)
 
-/** Of a stream: what results are given in, or rows with what became of them (D50). */
+/** Format of a stream: a format of results, or `rows` with the changes of each row (D50). */
 export const StreamFormat = Schema.Literal(...formats, "rows").annotations({
   identifier: "StreamFormat",
   message: () => ({ message: `must be one of ${formats.join(", ")}, rows`, override: true })
 })
 
-/** `ttl`, `lastActiveAt` and `idleMs` are read in `ssp/http/HttpRegistration.ts`, where their faults are worded. */
+/** `ttl`, `lastActiveAt` and `idleMs` are parsed in `ssp/http/HttpRegistration.ts`, which words their faults. */
 export const ViewRegistration = Schema.Struct({
   id: filled.annotations({ description: "incantation:<key>" }),
   surql: filled.annotations({ description: "The query to materialize" }),
@@ -160,20 +160,18 @@ export const SspRegistered = Schema.Struct({
 })
 
 /**
- * Extension: on every POST of the scheduler to an SSP, the registration it means; an SSP in another one answers 503.
+ * Extension: header of every POST of the scheduler to an SSP, with the SSP's registration; an SSP in another one
+ * answers 503.
  */
 export const registrationHeader = "svc-registration"
 
-/** Extension (D20): on every answer of `/proxy/query`, the position of the data read. */
+/** Extension (D20): header of every answer of `/proxy/query`, with the position of the data read. */
 export const snapshotSeqHeader = "svc-snapshot-seq"
 
-/**
- * Extension: `accept` of a `/proxy/query` whose parameters and answer are values that lose nothing
- * (`core/surql/values/encode.ts`).
- */
+/** Extension: media type of a `/proxy/query` with lossless parameters and answer (`core/surql/values/encode.ts`). */
 export const exactType = "application/vnd.svc+json"
 
-/** Extension (D31). */
+/** Extension (D31): an SSP leaves the pool. */
 export const SspDeregistration = Schema.Struct({
   ssp_id: filled,
   incarnation,
@@ -189,14 +187,14 @@ export const SspDeregistration = Schema.Struct({
 
 // Feed
 
-/** Extension (D61). */
+/** Extension (D61): positions that an SSP has applied. */
 export const SspApplied = Schema.Struct({
   ssp_id: filled,
   registration: count,
   seq: count.annotations({ description: "Everything of its tables up to here is applied" })
 }).annotations({ ...every, identifier: "SspApplied", examples: [Examples.sspApplied] })
 
-/** Extension (D61): what an SSP asks the feed for. */
+/** Extension (D61): an SSP's request of a feed. */
 export const FeedAsked = Schema.Struct({
   after: Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative()).annotations({
     description: "Position behind which the events begin",

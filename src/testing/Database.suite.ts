@@ -1,5 +1,5 @@
 /**
- * What every layer of `Database` must do, as one suite that each layer runs.
+ * The suite that every layer of `Database` must pass.
  *
  * A layer must return exactly what was committed, in one step or not at all: typed values, versions, tombstones,
  * registrations and the position.

@@ -1,5 +1,5 @@
 /**
- * What every layer of `JobStore` must do, as one suite that each layer runs.
+ * The suite that every layer of `JobStore` must pass.
  *
  * Every test about claims has two runners on one store. Time passes by the layer's own means: a test clock, or expired
  * rows if the database has the clock.

@@ -1,5 +1,5 @@
 /**
- * What every layer of `Replica` must do, as one suite that each layer runs.
+ * The suite that every layer of `Replica` must pass.
  *
  * Its answers decide versions, and SSPs bootstrap from its frozen states, so both are compared with a model, a plain
  * map.

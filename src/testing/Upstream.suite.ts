@@ -1,5 +1,5 @@
 /**
- * What every layer of `Upstream` must do, as one suite that each layer runs.
+ * The suite that every layer of `Upstream` must pass.
  *
  * Records are not written through the port, because users write them with their own statements. Everything written
  * through the port is read back through it and compared exactly.

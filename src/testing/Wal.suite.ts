@@ -1,5 +1,5 @@
 /**
- * What every layer of `Wal` must do, as one suite that each layer runs.
+ * The suite that every layer of `Wal` must pass.
  *
  * Tested are positions without gaps for every appender, reads of the records that were there when the read began, and
  * that no needed record is dropped.

@@ -1,5 +1,5 @@
 /**
- * What a secret may open: the scopes of both servers (D15).
+ * Scopes of secrets, for both servers (D15).
  *
  * One list, because the settings, the declarations of the endpoints and the pages must mean the same by a word.
  */

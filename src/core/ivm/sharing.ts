@@ -141,7 +141,7 @@ export const tellSharers = (
 /** Begins the keys of views that no caller has asked for: others show their rows. */
 const lenderPrefix = "\u0002"
 
-/** What the view is made of that lends its rows to those of a filter with these arguments. */
+/** The spec of a view that lends its rows to the views of a filter with these arguments. */
 export const lenderAbout = ({ names, text }: MembersPlan, given: Params) => {
   const params: Record<string, Value> = {}
   for (const name of names) setField(params, name, field(given, name))

@@ -35,7 +35,7 @@ export interface Change {
   readonly position: Position | undefined
   /** The SSP that is to run the job whose record this is (D5, D35), if the scheduler named one. */
   readonly jobAssignee: string | undefined
-  /** Its W3C trace context, well-formed. */
+  /** W3C trace context of the change, well-formed. */
   readonly traceparent?: string
 }
 

@@ -21,7 +21,7 @@ interface LeaseSettings {
   /** Name of the service, which others are told while they stand by. */
   readonly name: string
   readonly ttlMs: number
-  /** What the service does until it has the lease, for the log. */
+  /** Work of the service until it has the lease, for the log. */
   readonly meanwhile: string
 }
 

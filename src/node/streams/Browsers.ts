@@ -1,5 +1,5 @@
 /**
- * What browsers use beyond the routes of a single view: tokens, and streams of several views (D49, D50).
+ * Services for browsers beyond the routes of a single view: tokens, and streams of several views (D49, D50).
  *
  * Shared by both servers, which differ in the source of a view's events.
  */

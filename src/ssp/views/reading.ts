@@ -25,7 +25,7 @@ export interface SnapshotEvent {
   readonly hasNoErrors: boolean
 }
 
-/** What a reader asks for. */
+/** A request of a reader. */
 export interface ReadRequest {
   /** Undefined: the format of the registration. */
   readonly format: Format | undefined

@@ -1,5 +1,5 @@
 /**
- * What a step changed in one view's result (law L2): collected while the step runs, netted when it ends.
+ * Changes of one view's result in a step (law L2): collected while the step runs, netted when it ends.
  *
  * Formula: per row, (first `before` seen, last `after` seen); equal ends cancel. So a row that a window drops and takes
  * back within one step is not announced, and nothing is announced twice. Children (rows of subqueries shown under an
@@ -325,8 +325,8 @@ export const entriesNow = (parent: string, alias: string, result: ChildResult): 
 }
 
 /**
- * What a child result showed before the current step. The earlier version of a changed child is not known: 0 makes it
- * an update.
+ * Rows that a child result showed before the current step. The earlier version of a changed child is not known: 0 makes
+ * it an update.
  */
 const entriesBefore = (parent: string, alias: string, child: ChildResult): ReadonlyArray<ChildEntry> => {
   const entries = entriesNow(parent, alias, child)

@@ -1,12 +1,12 @@
 /**
- * What the current step did to each view, for the engine and for rows that show the view.
+ * Effects of the current step on each view, for the engine and for rows that show the view.
  */
 import { append } from "../../multimap.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
 import type { Hash64 } from "./hash.ts"
 
-/** What a step did to the values of a subquery that other views are filed by. */
+/** Effect of a step on the values of a subquery that other views are filed by. */
 export interface ValueSetDelta {
   readonly gained: ReadonlyArray<Value>
   readonly lost: ReadonlyArray<Value>
@@ -14,7 +14,7 @@ export interface ValueSetDelta {
   readonly exact: boolean
 }
 
-/** What a step did to a view. */
+/** Effect of a step on a view. */
 export interface StepEnd {
   /** The net delta; undefined if there is none. */
   readonly delta: Delta | undefined

@@ -1,5 +1,5 @@
 /**
- * What the views of a shape share with all views of the same FROM and WHERE: the matching rows.
+ * The matching rows, which the views of a shape share with all views of the same FROM and WHERE.
  *
  * A row that only shows its record is the same row under any projection and any order applied on reading. So views
  * without LIMIT, GROUP or SPLIT differ only in how they are read, as long as showing a row cannot fail and reads no

@@ -94,7 +94,7 @@ export interface Shape {
   readonly list: ListArgument | undefined
   /** Nesting depth of subqueries: inner strata are settled first. */
   readonly stratum: number
-  /** What its views share with other views of the same filter; undefined if nothing. */
+  /** Plan for sharing rows with other views of the same filter; undefined if there is nothing to share. */
   readonly members: MembersPlan | undefined
 }
 

@@ -13,7 +13,7 @@ import { weights } from "./recordBytes.ts"
 import type { Table } from "./table.ts"
 
 /**
- * What leads to a slot of a known table: its position in the table's array, if it has one, or the slot. Lists whose
+ * Reference to a slot of a known table: its position in the table's array, if it has one, or the slot. Lists whose
  * entries move often hold these: to move a number V8 checks nothing; to move a pointer it reads the head of the page
  * that the pointer leads to, and notes a young object as well (layout rule 1).
  */
@@ -184,9 +184,7 @@ export type Live = RecordSlot & { readonly doc: Obj }
 
 export const isLive = (slot: RecordSlot): slot is Live => slot.doc !== undefined
 
-/**
- * What one write does to one record: its content before and after. Both are undefined only when a tombstone is loaded.
- */
+/** One write of one record: its content before and after. Both are undefined only when a tombstone is loaded. */
 export interface Write {
   readonly id: RecordId
   readonly slot: RecordSlot

@@ -1,5 +1,5 @@
 /**
- * What a view shows and reports: its result in order, as rows and as a value, its failures, and the delta of a step.
+ * Result and reports of a view: its result in order, as rows and as a value, its failures, and the delta of a step.
  * Subclasses know where rows come from.
  *
  * The result of a subquery is strict (`failsAsWhole`): the database fails the parent row if a row of the result fails,
@@ -33,7 +33,7 @@ import { contentOf, eachShown, shownRows } from "./showing.ts"
 import { isBehindWindow } from "./unread.ts"
 import type { Ranking, ResultRow, RowError, View } from "./view.ts"
 
-/** What was read of a view since it last changed. */
+/** Readings of a view since it last changed. */
 interface Cache {
   sorted?: ReadonlyArray<Output>
   answer?: Value
@@ -57,7 +57,7 @@ export abstract class ResultView
   /** The engine's list of changed views has this one. True in the first fill, whose moves are no delta. */
   private isDirty = true
   private cache: Cache | undefined = undefined
-  /** Of a subquery result: the values that views are filed by; of a view: the views that share its rows. */
+  /** The views that share its rows; for a subquery result: its values, which views are filed by. */
   private followers: SubqueryValues | Set<Sharer> | undefined = undefined
   // The rows that show or use this result as a subquery.
   reader: ReadResult["reader"] = undefined

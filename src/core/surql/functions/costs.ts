@@ -1,5 +1,5 @@
 /**
- * What each function costs (D48): steps for what it walks, bytes for what it makes, charged before it is called.
+ * Cost of each function (D48): steps for walking, bytes for new values, charged before the call.
  *
  * Why so: a test can check one table. A function without an entry walks all parts of its arguments and makes no more
  * than they have, so that none is forgotten; functions that look at one element, make more than they take, or process

@@ -105,7 +105,7 @@ const sqrt = (n: NumberValue): Value => {
   return n instanceof Decimal ? (decimal(new D(n.value).sqrt()) ?? NaN) : float(Math.sqrt(toFloat(n)))
 }
 
-/** Of a float, zeros have one too. */
+/** Sign of a number; a float zero has one too. */
 const sign = (n: NumberValue): Value => {
   if (isInt(n)) return compareNumbers(n, 0)
   if (n instanceof Decimal) return new Decimal(new D(compareNumbers(n, 0)))

@@ -78,7 +78,7 @@ export const parse = (text: string): Datetime | undefined => (text.includes("T")
  */
 export const parseWritten = (text: string): Datetime | undefined => read(widely, text.toUpperCase())
 
-/** What digits after the nanoseconds add: in the database each of five or more adds one. */
+/** Nanoseconds that further digits add: in the database each of five or more adds one. */
 const roundedUp = (digits: string): number => {
   let up = 0
   for (const digit of digits) if (digit >= "5") up++

@@ -108,7 +108,7 @@ const partsOf = (g: Geometry): ReadonlyArray<Geometry> | undefined => {
     : undefined
 }
 
-/** Which types of geometry can contain which in the database; a type in `itself` always contains itself. */
+/** `real`: types that a type can contain. `itself`: types that the database compares with themselves: always held. */
 const holds: {
   readonly [kind: string]: { readonly real: ReadonlyArray<string>; readonly itself: ReadonlyArray<string> }
 } = {

@@ -115,7 +115,7 @@ export class Regex extends Special {
   }
 }
 
-/** What may stand behind the colon of a record id. */
+/** The key part of a record id, after the colon. */
 export type RecordKey = number | bigint | string | Uuid | ReadonlyArray<Value> | Obj
 
 /** A key that is neither a number nor text, with the text of its id. */

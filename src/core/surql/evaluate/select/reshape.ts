@@ -1,5 +1,5 @@
 /**
- * What SELECT does to rows besides filtering and projecting: SPLIT, ORDER BY and FETCH.
+ * Clauses that reshape rows: SPLIT, ORDER BY and FETCH.
  *
  * Why so: each works on whole rows with paths, so they share the reading of a path in a projected row.
  */
