@@ -49,7 +49,7 @@ export class FakeScheduler {
   /** Whether answers of the proxy name their position, and lose nothing. */
   says = { header: true, exact: true }
   /** What an SSP may follow it by (D61); nothing: as a scheduler that knows the specification alone. */
-  feed: Pick<SchedulerClientShape, "feed" | "applied" | "words" | "ingest"> = {}
+  feed: Pick<SchedulerClientShape, "feed" | "applied" | "openAcks" | "ingest"> = {}
   /** Replace the answers; undefined: as it is. */
   onRegister: (registration: SspBody) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined = () =>
     undefined

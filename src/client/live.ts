@@ -5,7 +5,7 @@
  */
 import { fault } from "./faults.ts"
 import { jsonWithText, type ReadJson } from "./json.ts"
-import { type Home, SharedView, type State, type Status } from "./sharedView.ts"
+import { type ClientParts, SharedView, type State, type Status } from "./sharedView.ts"
 import { type NamedViews, namedSource, plainSource, type TokenOf } from "./source.ts"
 import { Stream, type StreamSetting } from "./stream.ts"
 import type { World } from "./world.ts"
@@ -52,7 +52,7 @@ export class LiveClient {
   readonly #views = new Map<string, SharedView>()
   #streams: Array<Stream> = []
   readonly #plain: ReturnType<typeof plainSource>
-  readonly #home: Home
+  readonly #home: ClientParts
   readonly #setting: StreamSetting
   #depth = 0
   readonly #dirty = new Set<SharedView>()

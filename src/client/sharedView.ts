@@ -7,7 +7,7 @@
 import { type Fault, fault, type Refusal, textOf } from "./faults.ts"
 import { backoffMs, onEnd, onRefused, stay, type ViewAction, type ViewEvent, type ViewState, view } from "./machines.ts"
 import type { Grant, Source } from "./source.ts"
-import type { Carried, Stream } from "./stream.ts"
+import type { Stream, StreamedView } from "./stream.ts"
 import { type RowError, ViewRows } from "./viewRows.ts"
 import type { World } from "./world.ts"
 
@@ -31,7 +31,7 @@ export interface State<Row> {
 }
 
 /** The parts of the client that a shared view uses. */
-export interface Home {
+export interface ClientParts {
   readonly world: World
   readonly graceMs: number
   readonly streamAt: (url: string | undefined) => Stream | undefined
@@ -47,9 +47,9 @@ const healthyMs = 10_000
 const maxAnew = 5
 
 /** One view of a client, shared by all its holders; the shell of the view's table (`machines.ts`). */
-export class SharedView implements Carried {
+export class SharedView implements StreamedView {
   readonly #source: Source
-  readonly #home: Home
+  readonly #home: ClientParts
   readonly #data = new ViewRows()
   #phase: ViewState = "idle"
   #fault: Fault | undefined
@@ -71,7 +71,7 @@ export class SharedView implements Carried {
     /** Name of the view in the application. */
     readonly key: string,
     source: Source,
-    home: Home
+    home: ClientParts
   ) {
     this.#source = source
     this.#home = home

@@ -21,7 +21,7 @@ export interface Grant extends Partial<Token> {
 }
 
 /** Outcome of {@link Source.ask}. `retryAfterMs`: the delay that the server asked for. */
-export type Asked =
+export type TokenAnswer =
   | { readonly grant: Grant }
   /** A failed request; if `isFinal`, repeating it does not help. */
   | { readonly fault: Fault; readonly isFinal: boolean; readonly retryAfterMs?: number | undefined }
@@ -30,7 +30,7 @@ export type Asked =
 export interface Source {
   /** Whether `ask` also registers the view, as for a named view. */
   readonly registers: boolean
-  readonly ask: () => Promise<Asked>
+  readonly ask: () => Promise<TokenAnswer>
 }
 
 /** The application's function: one token that opens all of `views`; undefined if there is none. */
@@ -40,11 +40,11 @@ export type TokenOf = (views: ReadonlyArray<string>) => Promise<Token | string |
  * Source of the tokens of views that are registered already and followed by id. Without a function no token is sent.
  */
 export const plainSource = (world: World, tokenOf: TokenOf | undefined): ((view: string) => Source) => {
-  let waiting: Array<{ readonly view: string; readonly done: (asked: Asked) => void }> = []
+  let waiting: Array<{ readonly view: string; readonly done: (asked: TokenAnswer) => void }> = []
   const flush = async (give: TokenOf): Promise<void> => {
     const asking = waiting
     waiting = []
-    let asked: (view: string) => Asked
+    let asked: (view: string) => TokenAnswer
     try {
       const answer = await give(asking.map(({ view }) => view))
       const token = typeof answer === "string" ? { token: answer } : answer

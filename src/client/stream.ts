@@ -19,7 +19,7 @@ import { type SseEvent, SseParser } from "./sse.ts"
 import type { World } from "./world.ts"
 
 /** A view as its stream knows it. */
-export interface Carried {
+export interface StreamedView {
   readonly id: string
   readonly token: string | undefined
   /** Id of the last event applied; undefined to get a snapshot. */
@@ -54,15 +54,15 @@ const doubtMs = 20_000
 /** A connection to one server, made again whenever it breaks, with the views that it carries. */
 export class Stream {
   /** Views to carry. */
-  readonly views = new Set<Carried>()
+  readonly views = new Set<StreamedView>()
   readonly #setting: StreamSetting
   #state: ConnectionState = "idle"
   /** Views by their place on the server; undefined for a dropped or ended view. */
-  #places: Array<Carried | undefined> = []
+  #places: Array<StreamedView | undefined> = []
   #dropped: Array<number> = []
-  readonly #renewed = new Set<Carried>()
+  readonly #renewed = new Set<StreamedView>()
   /** Views that should resume and have got nothing yet. */
-  readonly #resuming = new Set<Carried>()
+  readonly #resuming = new Set<StreamedView>()
   /** Number of the connection: late events of an earlier one are ignored. */
   #round = 0
   #id = ""
@@ -83,12 +83,12 @@ export class Stream {
     this.#setting = setting
   }
 
-  want(view: Carried): void {
+  want(view: StreamedView): void {
     this.views.add(view)
     this.#go("wanted")
   }
 
-  part(view: Carried): void {
+  part(view: StreamedView): void {
     this.views.delete(view)
     const place = this.#places.indexOf(view)
     if (place >= 0) {
@@ -99,7 +99,7 @@ export class Stream {
   }
 
   /** Takes a view's new token. A view that has left meanwhile joins again with it. */
-  renew(view: Carried): void {
+  renew(view: StreamedView): void {
     if (!this.views.has(view)) return
     this.#renewed.add(view)
     this.#go("wanted")
@@ -192,7 +192,7 @@ export class Stream {
   }
 
   /** The view as the request names it. */
-  #asked(view: Carried): object {
+  #asked(view: StreamedView): object {
     if (view.after !== undefined) this.#resuming.add(view)
     return { view: view.id, after: view.after, token: view.token }
   }
@@ -350,7 +350,7 @@ export class Stream {
   /**
    * The server refused a change of the stream: single views get their faults; for other faults the stream opens again.
    */
-  #notSynced(refusal: Refusal, first: number, views: ReadonlyArray<Carried>): void {
+  #notSynced(refusal: Refusal, first: number, views: ReadonlyArray<StreamedView>): void {
     const { fault: why, retryAfterMs, status } = refusal
     if (views.length === 0 || status === 404 || status === 429 || status >= 500) return this.#broke(why, retryAfterMs)
     this.#places.length = first

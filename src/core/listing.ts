@@ -54,7 +54,7 @@ export const page = <A>(
 }
 
 /** Whether one of the texts contains `part`, ignoring case; true without `part`. */
-export const mentions = (part: string | undefined, ...texts: ReadonlyArray<string>): boolean => {
+export const containsText = (part: string | undefined, ...texts: ReadonlyArray<string>): boolean => {
   if (part === undefined || part === "") return true
   const wanted = part.toLowerCase()
   return texts.some((text) => text.toLowerCase().includes(wanted))

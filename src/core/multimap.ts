@@ -26,11 +26,11 @@ export const append = <A>(list: Array<A> | undefined, item: A): Array<A> => {
   return list
 }
 
-export const join = <A>(list: Array<A>, item: A): void => {
+export const addItem = <A>(list: Array<A>, item: A): void => {
   if (!list.includes(item)) list.push(item)
 }
 
-export const leave = <A>(list: Array<A>, item: A): void => {
+export const removeItem = <A>(list: Array<A>, item: A): void => {
   const at = list.indexOf(item)
   if (at >= 0) list.splice(at, 1)
 }

@@ -7,7 +7,7 @@ interface Unusable {
 }
 
 /** Fault if the store's `layout` is above `known`, the highest that this version reads. */
-export const tooNew = (layout: number, known: number): Unusable | undefined =>
+export const layoutFault = (layout: number, known: number): Unusable | undefined =>
   layout > known
     ? {
         reason: "newer",
@@ -16,5 +16,5 @@ export const tooNew = (layout: number, known: number): Unusable | undefined =>
     : undefined
 
 /** Fault by the `answer` of `PRAGMA quick_check(1)`. */
-export const damage = (answer: unknown): Unusable | undefined =>
+export const integrityFault = (answer: unknown): Unusable | undefined =>
   answer === "ok" ? undefined : { reason: "damaged", message: String(answer ?? "the integrity check gave no answer") }

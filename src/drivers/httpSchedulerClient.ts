@@ -12,10 +12,10 @@ import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/http/bearer.ts"
 import {
   type FeedAsk,
-  type Pieces,
   SchedulerClient,
   type SchedulerClientShape,
-  SchedulerError
+  SchedulerError,
+  type TextPieces
 } from "../ports/SchedulerClient.ts"
 import { exactType, feedType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
 import { type Answered, type Exchange, headerOf, isSuccess, json, jsonOf, over } from "./shared/exchange.ts"
@@ -43,7 +43,7 @@ const opening =
   (
     url: string,
     { after, registration, tables }: FeedAsk
-  ): Effect.Effect<Pieces<SchedulerError>, SchedulerError, Scope.Scope> => {
+  ): Effect.Effect<TextPieces<SchedulerError>, SchedulerError, Scope.Scope> => {
     const asked = new URLSearchParams({
       after: String(after),
       registration: String(registration),
@@ -73,7 +73,7 @@ const acknowledging =
     pour: NonNullable<Exchange["pour"]>,
     url: () => string,
     headers: () => { readonly [name: string]: string }
-  ): NonNullable<SchedulerClientShape["words"]> =>
+  ): NonNullable<SchedulerClientShape["openAcks"]> =>
   (over) => {
     let status: number | undefined
     let state: "opening" | "open" | "over" = "opening"
@@ -101,7 +101,7 @@ const acknowledging =
     // The head of the request is sent with the first piece of its body.
     request.write("\n")
     return {
-      say: (applied) => {
+      send: (applied) => {
         if (state !== "open") return false
         request.write(`${JSON.stringify(applied)}\n`)
         return true
@@ -154,11 +154,11 @@ const asking = (exchange: Exchange, list: string, secret: () => Redacted.Redacte
   const open = opening(exchange, headers)
   const feed = (asked: FeedAsk) => schedulers.ask((url) => open(url, asked), passes)
   const { pour } = exchange
-  const words = pour && acknowledging(pour, () => schedulers.first, headers)
-  return { post, postText, feed, words }
+  const openAcks = pour && acknowledging(pour, () => schedulers.first, headers)
+  return { post, postText, feed, openAcks }
 }
 
-const make = ({ feed, post, postText, words }: ReturnType<typeof asking>): SchedulerClientShape => {
+const make = ({ feed, post, postText, openAcks }: ReturnType<typeof asking>): SchedulerClientShape => {
   return {
     // A scheduler of the specification alone may refuse a body with extensions (D77).
     register: ({ ssp_id, url, ...extensions }) =>
@@ -181,7 +181,7 @@ const make = ({ feed, post, postText, words }: ReturnType<typeof asking>): Sched
     feed,
     applied: (applied) => Effect.asVoid(post("/ssp/applied", applied)),
     ingest: (body) => Effect.asVoid(postText("/ingest", body)),
-    ...(words === undefined ? {} : { words }),
+    ...(openAcks === undefined ? {} : { openAcks }),
     heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
     deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
     signin: Effect.asVoid(post("/proxy/signin", {})),

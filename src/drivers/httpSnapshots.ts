@@ -10,7 +10,7 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Duration, Effect, type Redacted, Stream } from "effect"
 import { bearerOf } from "../node/http/bearer.ts"
 import type { LogMember } from "../ports/SharedLog.ts"
-import { type Offer, type Snapshot, SnapshotFailed, type SnapshotsShape } from "../ports/Snapshots.ts"
+import { type Snapshot, SnapshotFailed, type SnapshotOffer, type SnapshotsShape } from "../ports/Snapshots.ts"
 import * as Wire from "../protocol/replicaFile.ts"
 import { snapshotSeqHeader } from "../protocol/wire.ts"
 
@@ -60,7 +60,7 @@ export const make = ({
   secret
 }: PeersOptions): Effect.Effect<SnapshotsShape, never, HttpClient.HttpClient> =>
   Effect.map(HttpClient.HttpClient, (client) => {
-    const open = (url: string): Offer["open"] => {
+    const open = (url: string): SnapshotOffer["open"] => {
       const own = secret()
       const headers = own === undefined ? {} : { authorization: bearerOf(own) }
       return client.execute(HttpClientRequest.make("GET")(`${url}/replica`, { headers })).pipe(
@@ -79,7 +79,9 @@ export const make = ({
           members()
             .filter(({ applied }) => applied >= atLeast)
             .sort((a, b) => Number(a.leads) - Number(b.leads) || b.applied - a.applied)
-            .map(({ name, url }): Offer => ({ from: `${name} at ${url}`, open: Effect.suspend(() => open(url)) }))
+            .map(
+              ({ name, url }): SnapshotOffer => ({ from: `${name} at ${url}`, open: Effect.suspend(() => open(url)) })
+            )
         ),
       keep: () => Effect.succeed(undefined)
     }

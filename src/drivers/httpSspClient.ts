@@ -272,7 +272,7 @@ const make = (exchange: Exchange.Exchange, names: typeof Names.Service, options:
         ({ status }) => status === 200,
         () => false
       ),
-    pass: SspPass.make(exchange.clientAt, judge, timeoutMs)
+    forward: SspPass.make(exchange.clientAt, judge, timeoutMs)
   }
 }
 

@@ -72,10 +72,10 @@ const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =
     yield* sql`PRAGMA synchronous = FULL`
     const found = yield* sql<{ user_version: number }>`PRAGMA user_version`
     const version = found[0]?.user_version ?? 0
-    const newer = Layout.tooNew(version, layout)
+    const newer = Layout.layoutFault(version, layout)
     if (newer !== undefined) return yield* new DatabaseError(newer)
     const check = yield* sql<{ quick_check: string }>`PRAGMA quick_check(1)`
-    const damaged = Layout.damage(check[0]?.quick_check)
+    const damaged = Layout.integrityFault(check[0]?.quick_check)
     if (damaged !== undefined) return yield* new DatabaseError(damaged)
     yield* createTables(sql, version).pipe(sql.withTransaction)
   }).pipe(Effect.mapError(failure))

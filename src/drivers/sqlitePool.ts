@@ -24,7 +24,7 @@ const attempt = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
 const prepare = ({ all }: Link): void => {
   all("PRAGMA synchronous = FULL")
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
-  const unusable = Layout.tooNew(version, layout) ?? Layout.damage(all("PRAGMA quick_check(1)")[0]?.[0])
+  const unusable = Layout.layoutFault(version, layout) ?? Layout.integrityFault(all("PRAGMA quick_check(1)")[0]?.[0])
   if (unusable !== undefined) throw new DatabaseError({ ...unusable, message: `pool.db: ${unusable.message}` })
   all(
     "CREATE TABLE IF NOT EXISTS pool (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"

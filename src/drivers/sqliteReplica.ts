@@ -87,7 +87,7 @@ const prepare = (link: Link): void => {
   const { all, write } = link
   for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "cache_size = -65536"]) all(`PRAGMA ${pragma}`)
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
-  const unusable = Layout.tooNew(version, layout) ?? Layout.damage(all("PRAGMA quick_check(1)")[0]?.[0])
+  const unusable = Layout.layoutFault(version, layout) ?? Layout.integrityFault(all("PRAGMA quick_check(1)")[0]?.[0])
   if (unusable !== undefined) throw new ReplicaError(unusable)
   if (version === layout) return
   for (let from = version; from < layout; from++)

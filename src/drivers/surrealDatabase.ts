@@ -67,7 +67,7 @@ const prepare = (client: SurrealShape): Effect.Effect<void, DatabaseError> =>
   Effect.gen(function* () {
     yield* run(client, Schema.script(Schema.embedded))
     const found = yield* readPosition(client)
-    const newer = Layout.tooNew(found?.layout ?? 0, layout)
+    const newer = Layout.layoutFault(found?.layout ?? 0, layout)
     if (newer !== undefined) return yield* new DatabaseError(newer)
   })
 

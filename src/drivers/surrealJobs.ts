@@ -16,13 +16,13 @@ import * as Schema from "../core/surreal/surrealSchema.ts"
 import * as Order from "../node/jobs/jobOrder.ts"
 import * as Rows from "../node/jobs/jobRows.ts"
 import {
-  type Amended,
+  type AmendResult,
   DatabaseJobs,
+  type JobListPosition,
   JobStore,
   JobStoreError,
   type JobStoreShape,
   type JobWrite,
-  type Place,
   type StoredJob
 } from "../ports/JobStore.ts"
 import { type Bindings, SurrealClient, type SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
@@ -210,12 +210,12 @@ const amend = (
   ref: RecordId,
   event: "Retried" | "Cancelled",
   error: Obj
-): Effect.Effect<Amended, JobStoreError> => {
+): Effect.Effect<AmendResult, JobStoreError> => {
   const from = statuses.filter((status) => next(status, event) !== undefined)
   const to = next(from[0]!, event)
   return Effect.map(
     listOf(client, amendStatements, { refs: [ref], leases: [Rows.leaseId(ref)], from, to, errors: [error] }),
-    ([status]): Amended => {
+    ([status]): AmendResult => {
       const found = statuses.find((known) => known === status)
       return found === undefined
         ? { kind: "missing" }
@@ -227,7 +227,7 @@ const amend = (
 }
 
 /** Orders the rows of the first statement, never the table itself (see above); a list that takes longer is given up. */
-const listStatements = (status: JobStatus | undefined, after: Place | undefined): string => `
+const listStatements = (status: JobStatus | undefined, after: JobListPosition | undefined): string => `
   LET $all = (SELECT id, IF type::is_datetime(updated_at) { updated_at } ELSE { NONE } AS at FROM type::table($table) ${status === undefined ? "" : "WHERE status = $status"} TIMEOUT 10s);
   LET $page = (SELECT id, at FROM $all ${after === undefined ? "" : `WHERE ${after.at === undefined ? "" : "at < $at OR "}(at = $at AND id < $id)`} ORDER BY at DESC, id DESC LIMIT $limit);
   LET $rows = (SELECT * FROM $page.id);

@@ -151,7 +151,7 @@ const schemaNow = (
 ): Effect.Effect<Schemas.DatabaseSchema, SurrealError> =>
   known === undefined
     ? wholeSchema(client)
-    : client.query(Schemas.markWith(known.tables.map(({ name }) => name))).pipe(
+    : client.query(Schemas.markStatement(known.tables.map(({ name }) => name))).pipe(
         Effect.map((answers) => answers.at(-1)),
         Effect.catchIf(
           ({ reason }) => reason === "missing",

@@ -80,7 +80,7 @@ export const read = (given: unknown): Either.Either<ApiDocument, string> => {
   if (typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version))
     return Either.left(`is no OpenAPI 3.0 or 3.1 document: its key openapi is ${JSON.stringify(version)}`)
   const old = version.startsWith("3.0")
-  const content = old ? structuredClone(given) : DynamicRefs.settled(given)
+  const content = old ? structuredClone(given) : DynamicRefs.withoutDynamicRefs(given)
   const paths = content["paths"]
   if (!isMapping(paths)) return Either.left("has no paths")
   const routes: Array<Route> = []

@@ -35,7 +35,7 @@ const rewritten = (value: unknown, places: ReadonlyMap<string, string>): unknown
 }
 
 /** The document with these references replaced. */
-export const settled = (content: Mapping): Mapping => {
+export const withoutDynamicRefs = (content: Mapping): Mapping => {
   const found = new Map<string, Array<string>>()
   let apart = false
   walk(content, "#", (mapping, at) => {

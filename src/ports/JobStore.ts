@@ -22,7 +22,7 @@ export class JobStoreError extends Data.TaggedError("JobStoreError")<{
 }> {}
 
 /** Position in the list of jobs, after which a page begins: moment and id of the last job listed before. */
-export interface Place {
+export interface JobListPosition {
   /** Undefined: the record has no moment, and is listed after all that have one. */
   readonly at: Datetime | undefined
   readonly ref: RecordId
@@ -38,7 +38,7 @@ export interface StoredJob extends Job {
   /** The stored part of the answer, if the store keeps it. */
   readonly result?: Result
   /** The moment by which the job is listed. */
-  readonly at: Place["at"]
+  readonly at: JobListPosition["at"]
 }
 
 /** A change of a job's record by its runner. */
@@ -52,7 +52,7 @@ export interface JobWrite {
 }
 
 /** Result of an operator's retry or cancel. */
-export type Amended =
+export type AmendResult =
   | { readonly kind: "done" }
   | { readonly kind: "missing" }
   | { readonly kind: "refused"; readonly status: JobStatus }
@@ -87,11 +87,11 @@ export interface JobStoreShape {
    */
   readonly write: (writes: ReadonlyArray<JobWrite>, by: Holder) => Effect.Effect<ReadonlySet<string>, JobStoreError>
   readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, JobStoreError>
-  /** Jobs of a table after a position, the last changed first ({@link Place}). */
+  /** Jobs of a table after a position, the last changed first ({@link JobListPosition}). */
   readonly list: (
     table: string,
     status: JobStatus | undefined,
-    after: Place | undefined,
+    after: JobListPosition | undefined,
     limit: number
   ) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
   /** Retries or cancels a job at an operator's request; takes the lease from its holder. */
@@ -99,7 +99,7 @@ export interface JobStoreShape {
     ref: RecordId,
     event: "Retried" | "Cancelled",
     error: JobError
-  ) => Effect.Effect<Amended, JobStoreError>
+  ) => Effect.Effect<AmendResult, JobStoreError>
 }
 
 /**

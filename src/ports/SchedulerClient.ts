@@ -53,12 +53,12 @@ export interface FeedAsk {
  * Text of an endless answer: each run waits for all text that has come since the last. Fails with `None` at the end.
  * Only one fiber may wait at a time.
  */
-export type Pieces<E> = Effect.Effect<string, Option.Option<E>>
+export type TextPieces<E> = Effect.Effect<string, Option.Option<E>>
 
 /** One long request that carries acknowledgements, positions that this SSP has applied (D61). */
-export interface AppliedWords {
+export interface AckRequest {
   /** Sends an acknowledgement, which has no answer; false if the request is not admitted yet, or is over. */
-  readonly say: (applied: typeof SspApplied.Type) => boolean
+  readonly send: (applied: typeof SspApplied.Type) => boolean
   /** Asks the scheduler to confirm that it has read every acknowledgement; ends the request. */
   readonly end: () => void
   /** Aborts the request; no callback is called afterwards. */
@@ -69,7 +69,7 @@ export interface AppliedWords {
  * End of such a request: `refused`, never admitted; `cut`, the last acknowledgements may be unread; `read`, all were
  * read.
  */
-export type WordsOver = "refused" | "cut" | "read"
+export type AckRequestEnd = "refused" | "cut" | "read"
 
 /** Calls to the scheduler; each fails with a {@link SchedulerError}. */
 export interface SchedulerClientShape {
@@ -92,11 +92,11 @@ export interface SchedulerClientShape {
    *
    * No `Stream`: each commit of the log is a piece, and a stream costs more per piece than the piece itself.
    */
-  readonly feed?: (asked: FeedAsk) => Effect.Effect<Pieces<SchedulerError>, SchedulerError, Scope.Scope>
+  readonly feed?: (asked: FeedAsk) => Effect.Effect<TextPieces<SchedulerError>, SchedulerError, Scope.Scope>
   /** Extension (D61): one acknowledgement as a request of its own. */
   readonly applied?: (applied: typeof SspApplied.Type) => Effect.Effect<void, SchedulerError>
   /** Opens a request for many acknowledgements; `over` is never called before `words` returns. Absent: `applied`. */
-  readonly words?: (over: (how: WordsOver) => void) => AppliedWords
+  readonly openAcks?: (over: (how: AckRequestEnd) => void) => AckRequest
 }
 
 const none = Effect.fail(

@@ -6,7 +6,7 @@
  * `unreachable` says that the outcome is unknown; every other is definite. No method retries.
  */
 import { Context, type Effect } from "effect"
-import type { Attempt, Frame, Ways } from "../core/cluster/term.ts"
+import type { Attempt, Contacts, Frame } from "../core/cluster/term.ts"
 import type { WalRecord } from "../core/wal/walFormat.ts"
 import type { PoolStoreShape } from "./PoolStore.ts"
 import type { SnapshotFailed, SnapshotStore } from "./Snapshots.ts"
@@ -32,7 +32,7 @@ export interface LogRow extends Frame {
 }
 
 /** A scheduler's last report of itself; `self` as in {@link Frame.leader}. */
-export interface LogMember extends Ways {
+export interface LogMember extends Contacts {
   /** Name of the scheduler (SCHEDULER_ID). */
   readonly name: string
   readonly url: string
@@ -42,12 +42,12 @@ export interface LogMember extends Ways {
 }
 
 /** A report with its age. */
-export interface Told extends LogMember {
+export interface ReportedMember extends LogMember {
   readonly agoMs: number
 }
 
 /** The term of a leader, for the code that writes in it. */
-export interface TermOf {
+export interface LeaderTerm {
   readonly epoch: number
   /** Whether the term is over: then no write can succeed, and none is tried. */
   readonly isOver: () => boolean
@@ -82,9 +82,9 @@ export interface SharedLogShape {
   /** Reports this scheduler to the others. */
   readonly announce: (member: LogMember) => Effect.Effect<void, WalFailed>
   /** Reports of the last `withinMs` milliseconds by the server's clock, with their ages. */
-  readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<Told>, WalFailed>
+  readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<ReportedMember>, WalFailed>
   /** The stored pool of a term. A write after the end of the term fails. */
-  readonly pool: (term: TermOf) => PoolStoreShape
+  readonly pool: (term: LeaderTerm) => PoolStoreShape
   /** The place beside the log where its servers keep snapshots; absent if the engine has none. */
   readonly snapshots?: Effect.Effect<SnapshotStore, SnapshotFailed>
 }
@@ -114,7 +114,7 @@ export interface LeadershipShape {
   /** Called when {@link mayAnswer} turns false. */
   readonly onSilenced: (listener: () => void) => void
   /** To be called when an SSP that hears the answers has called. */
-  readonly spoken: () => void
+  readonly sspCalled: () => void
   /** Undefined if this scheduler has its log alone. */
   readonly status: () => LogStatus | undefined
 }
@@ -124,7 +124,7 @@ export class Leadership extends Context.Reference<Leadership>()("ports/SharedLog
   defaultValue: (): LeadershipShape => ({
     mayAnswer: () => true,
     onSilenced: () => {},
-    spoken: () => {},
+    sspCalled: () => {},
     status: () => undefined
   })
 }) {}

@@ -34,7 +34,7 @@ export interface Snapshot extends SnapshotHead {
 }
 
 /** A source that may have a snapshot. */
-export interface Offer {
+export interface SnapshotOffer {
   /** Name of the source in messages. */
   readonly from: string
   readonly open: Effect.Effect<Snapshot, SnapshotFailed, Scope.Scope>
@@ -62,7 +62,7 @@ export class ReplicaFile extends Context.Reference<ReplicaFile>()("ports/Snapsho
 /** Sources of snapshots and places for copies. Methods fail with {@link SnapshotFailed}. */
 export interface SnapshotsShape {
   /** Candidates for a snapshot of the log at or behind `atLeast`, the best first. */
-  readonly offers: (atLeast: number) => Effect.Effect<ReadonlyArray<Offer>, SnapshotFailed>
+  readonly offers: (atLeast: number) => Effect.Effect<ReadonlyArray<SnapshotOffer>, SnapshotFailed>
   /**
    * For the leader that wants to cut the log before `wanted`: makes sure that a copy exists apart from the schedulers'
    * disks, and answers the position of the newest one that was read back; undefined if no copies are kept.
@@ -124,7 +124,7 @@ export const firstOf = (all: ReadonlyArray<SnapshotsShape>): SnapshotsShape => (
 })
 
 /** An offer that fails when opened, with the reason why there is none. */
-const failing = (error: SnapshotFailed): Offer => ({ from: "no source", open: Effect.fail(error) })
+const failing = (error: SnapshotFailed): SnapshotOffer => ({ from: "no source", open: Effect.fail(error) })
 
 /** Fails a stream with more or fewer bytes than the head says; the receiver checks the hash. */
 export const ofLength = ({ bytes }: SnapshotHead, content: Snapshot["content"]): Snapshot["content"] =>

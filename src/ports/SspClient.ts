@@ -12,7 +12,7 @@ import type * as Integrity from "../protocol/integrity.ts"
 import type { ListedViews } from "../protocol/overview.ts"
 
 /** A caller's request to be forwarded. */
-export interface Passed {
+export interface ForwardedRequest {
   readonly method: "GET" | "HEAD" | "POST"
   /** Path with query, beginning with `/`. */
   readonly path: string
@@ -22,7 +22,7 @@ export interface Passed {
 }
 
 /** Answer to a forwarded request. */
-export interface PassedAnswer {
+export interface ForwardedAnswer {
   readonly status: number
   readonly contentType: string
   /** The headers meant for the caller. */
@@ -48,7 +48,7 @@ export interface Asked {
 }
 
 /** Callbacks of an answer. */
-export interface Heard {
+export interface AnswerEvents {
   /** Called once, first; headers by lower-case name. */
   readonly head: (
     status: number,
@@ -60,7 +60,7 @@ export interface Heard {
 }
 
 /** A call whose answer is endless. */
-export interface Flow {
+export interface OpenCall {
   readonly pause: () => void
   readonly resume: () => void
   /** Ends the call; no callback is called afterwards. */
@@ -110,12 +110,16 @@ export interface SspClientShape {
   readonly open: (
     target: Pick<Target, "ssp" | "url">,
     asked: Asked,
-    heard: Heard
-  ) => Effect.Effect<Flow, SspUnreachable>
+    heard: AnswerEvents
+  ) => Effect.Effect<OpenCall, SspUnreachable>
   /** Changes an open stream; false: the stream has to be opened again. */
   readonly changeStream: (target: Pick<Target, "ssp" | "url">, stream: string, body: string) => Effect.Effect<boolean>
   /** Forwards a caller's request to an SSP, with the caller's own credentials. */
-  readonly pass: (ssp: string, url: string, asked: Passed) => Effect.Effect<PassedAnswer, SspUnreachable>
+  readonly forward: (
+    ssp: string,
+    url: string,
+    asked: ForwardedRequest
+  ) => Effect.Effect<ForwardedAnswer, SspUnreachable>
 }
 
 /** Options of the drivers. */

@@ -33,4 +33,4 @@ export const steadyOf = (clock: Clock.Clock) => (): number => Number(clock.unsaf
 export const steadyMs: Effect.Effect<number> = Effect.clockWith((clock) => Effect.sync(steadyOf(clock)))
 
 /** Milliseconds by which the steady clock is ahead of the time of day: 0 until the clock is set, but for rounding. */
-export const aheadMs = (clock: Clock.Clock): number => steadyOf(clock)() - clock.unsafeCurrentTimeMillis()
+export const steadyAheadMs = (clock: Clock.Clock): number => steadyOf(clock)() - clock.unsafeCurrentTimeMillis()

@@ -133,7 +133,7 @@ export interface ChangesRead {
 }
 
 /** Lease and store of a service that follows the database. */
-export interface Holding {
+export interface FollowerState {
   readonly token: string
   /** Durable position of the service's store; grows with every change that it takes. */
   readonly position: number
@@ -167,7 +167,7 @@ export interface ReaderLease {
 }
 
 /** Bounds of one read: number of rows, and bytes of their records' text. At least one row is always read. */
-export interface Portion {
+export interface ReadBounds {
   readonly rows: number
   readonly bytes: number
 }
@@ -183,10 +183,10 @@ export interface ChangeTable {
    * database, and nothing was deleted.
    */
   readonly take: (
-    most: Portion,
+    most: ReadBounds,
     done: ReadonlyArray<RecordId>,
     apart: ReadonlyArray<RecordId>,
-    holding?: Holding
+    holding?: FollowerState
   ) => Effect.Effect<ChangesRead | "superseded" | undefined, UpstreamError>
   /**
    * All records of these tables, in one read transaction; undefined if there are more than `most`, or a table cannot be
@@ -194,7 +194,7 @@ export interface ChangeTable {
    */
   readonly whole: (
     tables: ReadonlyArray<string>,
-    most: Portion
+    most: ReadBounds
   ) => Effect.Effect<ReadonlyArray<UpstreamRecord> | undefined, UpstreamError>
   /**
    * Calls `heard` when rows were written, until it answers "enough"; fails if notifications are not, or no longer,

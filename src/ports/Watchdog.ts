@@ -10,7 +10,7 @@ import { Evaluating } from "../core/ivm/evaluating.ts"
 import { noSlot } from "../core/view/watch.ts"
 
 /** A view as the watchdog names it. */
-export interface Watched {
+export interface WatchedView {
   /** Id of the view, as registered. */
   readonly id: string
   readonly surql: string
@@ -32,9 +32,9 @@ export interface Unfinished {
 export interface WatchdogShape {
   readonly evaluating: Evaluating
   /** A slot for a view that will be evaluated, freed through `evaluating`; {@link noSlot} if it cannot be watched. */
-  readonly open: (view: Watched) => number
+  readonly open: (view: WatchedView) => number
   /** Key of a query with its parameters, the same in every process. */
-  readonly queryOf: (view: Pick<Watched, "surql" | "params">) => string
+  readonly queryOf: (view: Pick<WatchedView, "surql" | "params">) => string
   readonly unfinished: Unfinished | undefined
   /** Text last given to {@link keep}, by this process or an earlier one. */
   readonly kept: string | undefined

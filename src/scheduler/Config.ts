@@ -491,7 +491,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       peerSecret: () => Configuration.redacted(current()),
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
       hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
-      sspSecret: (ssp) => Configuration.redacted(ScopedSecrets.ofSsp(scoped() ?? [], ssp) ?? toSsp()),
+      sspSecret: (ssp) => Configuration.redacted(ScopedSecrets.secretOfSsp(scoped() ?? [], ssp) ?? toSsp()),
       bearers,
       viewSecrets: bearers ?? secrets.derive(() => Configuration.acceptedSecrets(toSsp(), undefined, undefined)),
       reloadSecrets: () => secrets.reload(),

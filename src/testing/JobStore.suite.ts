@@ -12,7 +12,7 @@ import type { Holder } from "../core/job/lease.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { Datetime, type Obj, type RecordId } from "../core/surql/values/value.ts"
 import * as Order from "../node/jobs/jobOrder.ts"
-import { JobStore, type JobStoreError, type JobWrite, type Place, type StoredJob } from "../ports/JobStore.ts"
+import { type JobListPosition, JobStore, type JobStoreError, type JobWrite, type StoredJob } from "../ports/JobStore.ts"
 import { oddKeys } from "./Upstream.suite.ts"
 
 /** The job table of the tests. */
@@ -251,7 +251,7 @@ export const jobStoreSuite = <R>(
           const ids = (jobs: ReadonlyArray<StoredJob>) => jobs.map((found) => Number(found.ref.key))
           expect(ids(yield* store.list(table, undefined, undefined, 10))).toEqual([3, 2, 5, 6, 4, 1])
           const pages: Array<ReadonlyArray<number>> = []
-          let after: Place | undefined
+          let after: JobListPosition | undefined
           for (;;) {
             const page = yield* store.list(table, "failed", after, 3)
             pages.push(ids(page))
@@ -272,7 +272,7 @@ export const jobStoreSuite = <R>(
       (store) =>
         Effect.gen(function* () {
           const found: Array<string> = []
-          for (let after: Place | undefined; found.length < 10; ) {
+          for (let after: JobListPosition | undefined; found.length < 10; ) {
             const page: ReadonlyArray<StoredJob> = yield* store.list(table, undefined, after, 2)
             found.push(...page.map(({ id: text }) => text))
             if (page.length < 2) break

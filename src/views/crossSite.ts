@@ -8,7 +8,7 @@
  */
 
 /** Why the page may not make the request, for its developer; undefined if it may. */
-export const refused = (request: Request, origins: ReadonlyArray<string>): string | undefined => {
+export const crossSiteRefusal = (request: Request, origins: ReadonlyArray<string>): string | undefined => {
   const origin = request.headers.get("origin")
   const site = request.headers.get("sec-fetch-site")
   if (origin !== null && origins.includes(origin)) return undefined

@@ -7,15 +7,15 @@
  */
 
 /** A TypeScript type. `isOptional`: the field may be absent, as any unknown field may. */
-export interface Typed {
+export interface TsType {
   readonly text: string
   readonly isOptional: boolean
 }
 
 /** Type of an undeclared field. */
-export const unknown: Typed = { text: "unknown", isOptional: true }
+export const unknown: TsType = { text: "unknown", isOptional: true }
 /** A required field of this type; `unknown` stays optional. */
-export const known = (text: string): Typed => ({ text, isOptional: text === "unknown" })
+export const known = (text: string): TsType => ({ text, isOptional: text === "unknown" })
 
 /** A field with the fields below it; `*` stands for the items of an array. */
 export interface FieldNode {
@@ -129,14 +129,14 @@ export const listOf = (item: string): string => `ReadonlyArray<${item}>`
 export const recordOf = (table: string): string => (plainName.test(table) ? `\`${table}:\${string}\`` : "string")
 
 /** A property of an object. */
-export const line = (name: string, { isOptional, text }: Typed): string =>
+export const line = (name: string, { isOptional, text }: TsType): string =>
   `readonly ${property(name)}${isOptional ? "?" : ""}: ${text}`
 
 /** Type of an object with these properties. */
 export const objectOf = (lines: ReadonlyArray<string>): string => `{ ${lines.join("; ")} }`
 
 /** Type of an array's item: an absent one comes as null. */
-export const itemOf = ({ isOptional, text }: Typed): string => (isOptional ? union([text, "null"]) : text)
+export const itemOf = ({ isOptional, text }: TsType): string => (isOptional ? union([text, "null"]) : text)
 
 const objectBelow = (below: FieldNode["below"]): string =>
   objectOf([...below].map(([name, field]) => line(name, typeOf(field))))
@@ -159,7 +159,7 @@ const alternative = (text: string, below: FieldNode["below"]): string | undefine
 }
 
 /** A declared type in TypeScript, with the fields declared below it. */
-export const typed = (text: string, below: FieldNode["below"] = new Map()): Typed => {
+export const typed = (text: string, below: FieldNode["below"] = new Map()): TsType => {
   const [, optional] = /^option\s*<([\s\S]*)>$/i.exec(text) ?? []
   if (optional !== undefined && split(text, "|").length === 1)
     return { text: typed(optional, below).text, isOptional: true }
@@ -172,7 +172,7 @@ export const typed = (text: string, below: FieldNode["below"] = new Map()): Type
 }
 
 /** The type of a declared field. */
-export const typeOf = ({ below, type }: FieldNode): Typed =>
+export const typeOf = ({ below, type }: FieldNode): TsType =>
   type === undefined ? (below.size === 0 || below.has("*") ? unknown : known(objectBelow(below))) : typed(type, below)
 
 /** Tables that a type links to, if it allows nothing but links and absence. */

@@ -8,7 +8,7 @@
 import { Either, ParseResult, Schema } from "effect"
 import { hashOf } from "../core/access/scopedSecrets.ts"
 import * as JsonText from "../core/jsonText.ts"
-import { corsHeaders, preflightHeaders, refused } from "./crossSite.ts"
+import { corsHeaders, crossSiteRefusal, preflightHeaders } from "./crossSite.ts"
 import type { AnyDeclaration, ViewQuery, ViewUser } from "./declaration.ts"
 import { Holdings } from "./holdings.ts"
 import { type Refusal, refusal, register, type Service, tokenFor, type World } from "./upstream.ts"
@@ -145,7 +145,7 @@ class Handler<User extends ViewUser> {
 
   private async give(request: Request, origins: ReadonlyArray<string>): Promise<Refusal | object> {
     if (request.method !== "POST") return refusal("NOT_FOUND", "views are asked for with POST", { status: 405 })
-    const foreign = refused(request, origins)
+    const foreign = crossSiteRefusal(request, origins)
     if (foreign !== undefined) return refusal("FORBIDDEN", foreign)
     // Any page's form could send another content type without a preflight request.
     if (!/^application\/json(?:\s*;|$)/i.test(request.headers.get("content-type") ?? ""))

@@ -12,7 +12,7 @@ export interface Bounds {
 }
 
 /** Result of {@link Holdings.hold}: `full` names the limit reached. */
-export type Held =
+export type HoldResult =
   /** Takes the count back, if the view was not registered after all. */
   { readonly undo: () => void } | { readonly full: "user" | "users"; readonly retryAfterMs: number }
 
@@ -26,7 +26,7 @@ export class Holdings {
     return this.ends.size
   }
 
-  hold(user: string, view: string, now: number, end: number): Held {
+  hold(user: string, view: string, now: number, end: number): HoldResult {
     this.forget(now)
     const own = this.ends.get(user) ?? new Map<string, number>()
     for (const [id, over] of own) if (over <= now) own.delete(id)

@@ -18,7 +18,7 @@ import {
   objectOf,
   recordOf,
   type Tables,
-  type Typed,
+  type TsType,
   typed,
   typeOf,
   union,
@@ -35,7 +35,7 @@ interface Scope {
 const numbers: ReadonlySet<string> = new Set(["count", "array::len", "string::len"])
 
 /** A sum of decimals is a decimal, which is a string in JSON. */
-const callType = (name: string, args: ReadonlyArray<Expr>, scope: Scope): Typed => {
+const callType = (name: string, args: ReadonlyArray<Expr>, scope: Scope): TsType => {
   const isSum = name === "math::sum" && args.length === 1 && exprType(args[0]!, scope).text === "number"
   return numbers.has(name) || isSum ? known("number") : unknown
 }
@@ -51,7 +51,7 @@ const namesOf = ({ parts }: Idiom): ReadonlyArray<string> | undefined =>
     ? parts.map((part) => (part as { readonly name: string }).name)
     : undefined
 
-const fieldOf = (tables: Tables, table: string | undefined, names: ReadonlyArray<string>): Typed => {
+const fieldOf = (tables: Tables, table: string | undefined, names: ReadonlyArray<string>): TsType => {
   const [first, ...rest] = names
   if (table === undefined || first === undefined) return unknown
   if (first === "id") return rest.length === 0 ? known(recordOf(table)) : unknown
@@ -66,7 +66,7 @@ const fieldOf = (tables: Tables, table: string | undefined, names: ReadonlyArray
   return at === undefined ? unknown : typeOf(at)
 }
 
-const pathType = (idiom: Idiom, scope: Scope): Typed => {
+const pathType = (idiom: Idiom, scope: Scope): TsType => {
   const names = namesOf(idiom)
   const { start } = idiom
   if (names === undefined) return unknown
@@ -76,12 +76,12 @@ const pathType = (idiom: Idiom, scope: Scope): Typed => {
   return start.name === "parent" ? fieldOf(scope.tables, scope.parent?.table, names) : unknown
 }
 
-const constant = (value: unknown): Typed =>
+const constant = (value: unknown): TsType =>
   typeof value === "string" || typeof value === "boolean"
     ? known(JSON.stringify(value))
     : known(typeof value === "number" ? "number" : value === null ? "null" : "unknown")
 
-const exprType = (expr: Expr, scope: Scope): Typed => {
+const exprType = (expr: Expr, scope: Scope): TsType => {
   switch (expr.kind) {
     case "idiom":
       return pathType(expr, scope)
@@ -106,10 +106,10 @@ const exprType = (expr: Expr, scope: Scope): Typed => {
   }
 }
 
-type Columns = Map<string, Typed | Columns>
+type Columns = Map<string, TsType | Columns>
 
 /** Sets a column below a path; false if the path leads through another column. */
-const put = (columns: Columns, [first, ...rest]: ReadonlyArray<string>, type: Typed): boolean => {
+const put = (columns: Columns, [first, ...rest]: ReadonlyArray<string>, type: TsType): boolean => {
   if (first === undefined) return false
   if (rest.length === 0) return columns.set(first, type) !== undefined
   const below = columns.get(first) ?? (new Map() as Columns)
@@ -132,13 +132,13 @@ const isKey = (field: Expr, group: ReadonlyArray<Idiom>): boolean =>
   field.kind === "idiom" && group.some((key) => namesOf(key)?.join() === namesOf(field)?.join())
 
 /** With groups, an expression that is neither a key nor a count belongs to many records. */
-const columnType = (expr: Expr, { group }: Select, scope: Scope): Typed =>
+const columnType = (expr: Expr, { group }: Select, scope: Scope): TsType =>
   group === undefined || expr.kind === "call" || isKey(expr, group) ? exprType(expr, scope) : unknown
 
 const isAll = (field: Field): boolean => field.kind === "all"
 
 /** TypeScript type of one row of a SELECT. */
-const rowType = (select: Select, outer: Scope | undefined, tables: Tables): Typed => {
+const rowType = (select: Select, outer: Scope | undefined, tables: Tables): TsType => {
   const scope: Scope = { tables, table: tableOf(select), parent: outer }
   const [only] = select.fields
   if (select.value && only?.kind === "expr") return columnType(only.expr, select, scope)
@@ -165,7 +165,7 @@ const rowType = (select: Select, outer: Scope | undefined, tables: Tables): Type
   return isWhole ? known(printed(columns)) : unknown
 }
 
-const selectType = (select: Select, outer: Scope): Typed => {
+const selectType = (select: Select, outer: Scope): TsType => {
   const row = rowType(select, outer, outer.tables)
   return known(select.only ? union([itemOf(row), "null"]) : listOf(itemOf(row)))
 }

@@ -43,7 +43,7 @@ export interface Service {
 }
 
 /** A view to register. */
-export interface Registering {
+export interface ViewToRegister {
   readonly id: string
   readonly surql: string
   readonly params: { readonly [name: string]: unknown }
@@ -110,7 +110,7 @@ const post = async (service: Service, path: string, body: object): Promise<Respo
 }
 
 /** Registers a view, or renews its lifetime. Answers the refusal, if there is one. */
-export const register = async (service: Service, view: Registering): Promise<Refusal | undefined> => {
+export const register = async (service: Service, view: ViewToRegister): Promise<Refusal | undefined> => {
   const answer = await post(service, "/view/register", { ...view, format: "tree" })
   if (!(answer instanceof Response)) return answer
   // The page gets the result over the stream, so the body is not read.

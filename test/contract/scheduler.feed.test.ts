@@ -14,7 +14,7 @@ import { create } from "../../kit/data/registration.ts"
 import { closing } from "../../kit/processes/closing.ts"
 import { removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
 import { decodeChanges } from "../../src/core/record/change.ts"
-import { arrivedOf } from "../../src/core/record/event.ts"
+import { receivedChangesOf } from "../../src/core/record/event.ts"
 import * as FeedLines from "../../src/core/record/feedLines.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { inFolder, Node, type Options } from "../scheduler/node.ts"
@@ -192,7 +192,7 @@ describe("D61 GET /feed", () => {
     const feed = await Feed.open(node, queryOf(ssp, "t"))
     await applied(node, ssp, 0)
     const changes = [create("t:1"), create("x:1"), create("t:2"), create("x:2")]
-    const arrived = arrivedOf(Either.getOrThrow(decodeChanges(changes)), changes)
+    const arrived = receivedChangesOf(Either.getOrThrow(decodeChanges(changes)), changes)
     await Effect.runPromise(node.ingest.ingest(arrived, { asOne: true, answers: "durable" }))
     await feed.reached(4)
     expect(feed.lines.filter((line) => "table" in line || line.through > 0)).toMatchObject([

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const leadership = Leadership.of({
     mayAnswer: () => leads,
     onSilenced: () => {},
-    spoken: () => {},
+    sspCalled: () => {},
     status: () => undefined
   })
   node = await Node.start({ stores: Layer.merge(inMemory, Layer.succeed(Leadership, leadership)) })

@@ -16,7 +16,7 @@ describe("D43 memory has an end", () => {
     const seen = { filled: 0, emptied: 0, kept: 0 }
     for (let i = 0; i < 20_000; i++) {
       const before = memory
-      memory = Memory.collected(before, random.below(1000))
+      memory = Memory.afterCollection(before, random.below(1000))
       const { isFull, usedBytes } = memory
       expect(memory.limitBytes).toBe(1000)
       if (usedBytes >= 850) expect(isFull).toBe(true)

@@ -150,7 +150,7 @@ describe("trace contexts", () => {
   it("D34 travel with a change to the SSP, and a malformed header does not refuse the change", () => {
     const line = Event.toLine({ table: "t", id: "t:1", record: { a: 1 } }, "CREATE", 1, undefined)
     const sent = (trace: string | undefined): Change =>
-      Either.getOrThrow(decodeChanges(JSON.parse(Event.forwarded(line, 1, "log", 1, trace))))[0]!
+      Either.getOrThrow(decodeChanges(JSON.parse(Event.forwardedLine(line, 1, "log", 1, trace))))[0]!
     expect([sent(parent).traceparent, sent("nonsense").traceparent, "traceparent" in sent(undefined)]).toEqual([
       parent,
       undefined,

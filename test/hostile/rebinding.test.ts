@@ -97,7 +97,7 @@ const everyCall = (client: SspClientShape, url: string) =>
     client.unregisterView(target(url), {}),
     client.executeJob(target(url), {}, {}),
     client.roots(target(url)),
-    Effect.flatMap(client.pass("a", url, passed), ({ body }) => Stream.runDrain(body)).pipe(Effect.either),
+    Effect.flatMap(client.forward("a", url, passed), ({ body }) => Stream.runDrain(body)).pipe(Effect.either),
     client.changeStream(target(url), "s", "{}"),
     opened(client, url)
   ])
@@ -217,7 +217,7 @@ it("D15 a name that stands for a metadata address from now on is not called at a
           before,
           yield* client.deliver(target(url), "{}"),
           yield* client.health(target(url)),
-          yield* Effect.flip(Effect.asVoid(client.pass("a", url, passed))).pipe(
+          yield* Effect.flip(Effect.asVoid(client.forward("a", url, passed))).pipe(
             Effect.orDieWith(() => "it was passed on")
           )
         ]

@@ -12,7 +12,7 @@ import { afterAll, describe, expect, it } from "vitest"
 import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
 import * as Nats from "../../kit/processes/nats.ts"
 import * as Postgres from "../../kit/processes/postgres.ts"
-import type { Home, JobRow, MemberRow, StrayRow, ViewRow } from "../../src/core/cluster/messages.ts"
+import type { JobRow, MemberRow, RegisteredSsp, StrayRow, ViewRow } from "../../src/core/cluster/messages.ts"
 import type { Result } from "../../src/core/job/result.ts"
 import { inMemory } from "../../src/drivers/memoryPool.ts"
 import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
@@ -56,7 +56,7 @@ const onServer =
 afterAll(() => (Postgres.isReachable ? Postgres.forget() : undefined))
 afterAll(() => (Nats.isReachable ? Nats.forget() : undefined))
 
-const home: Home = { ssp: "a", registration: 7 }
+const home: RegisteredSsp = { ssp: "a", registration: 7 }
 const member = (ssp: string): MemberRow => ({
   ssp,
   incarnation: undefined,

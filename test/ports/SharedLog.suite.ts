@@ -7,7 +7,7 @@ import { Cause, Chunk, Context, Effect, Exit, Fiber, Layer, Option, Scope, Strea
 import { expect, test } from "vitest"
 import type { leadingOf } from "../../kit/processes/leading.ts"
 import type * as Postgres from "../../kit/processes/postgres.ts"
-import { noWays } from "../../src/core/cluster/term.ts"
+import { noContacts } from "../../src/core/cluster/term.ts"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { Wal } from "../../src/ports/Wal.ts"
 import { walSuite } from "../../src/testing/Wal.suite.ts"
@@ -110,7 +110,7 @@ export const sharedLogSuite = (engine: string, { freshLog, leading, sharedOf, wa
       yield* wal.dropBefore(9_000)
       expect(yield* wal.keptAfter).toBe(0)
       const tell = (synced: number, applied: number) =>
-        log.announce({ ...noWays, self: "other/1", name: "other", url: "http://other", synced, applied })
+        log.announce({ ...noContacts, self: "other/1", name: "other", url: "http://other", synced, applied })
       yield* tell(8_000, 9_500)
       yield* Effect.repeat(Effect.sleep(50), { until: () => election.status().members.length === 2 })
       yield* wal.dropBefore(11_000)

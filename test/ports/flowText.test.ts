@@ -4,14 +4,14 @@
 import { Effect, Either, Exit, Fiber, Option, Scope } from "effect"
 import { describe, expect, it } from "vitest"
 import * as FlowText from "../../src/drivers/shared/flowText.ts"
-import type { Heard } from "../../src/ports/SspClient.ts"
+import type { AnswerEvents } from "../../src/ports/SspClient.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 /** An answer whose events the test makes, and what was asked of its connection. */
 const answering = () => {
   const asked: Array<string> = []
-  const heard: Array<Heard> = []
+  const heard: Array<AnswerEvents> = []
   const answer = Effect.suspend(() =>
     FlowText.open<string>({
       open: (listener) => {

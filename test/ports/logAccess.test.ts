@@ -12,7 +12,7 @@ import * as Replicas from "../../kit/data/replicaFiles.ts"
 import { Door, freePort, removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
 import * as Nats from "../../kit/processes/nats.ts"
 import * as Postgres from "../../kit/processes/postgres.ts"
-import { noWays } from "../../src/core/cluster/term.ts"
+import { noContacts } from "../../src/core/cluster/term.ts"
 import * as KeptSnapshots from "../../src/host/snapshots/keptSnapshots.ts"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
@@ -38,7 +38,7 @@ const used = (leading: Leading, url: string) =>
     yield* one.pool.write([{ tag: "PersistJob", row: { job: "job:1", table: "job", home: undefined, told: false } }])
     for (const each of ["1", "2", "3"]) yield* one.wal.append([each])
     yield* one.log.announce({
-      ...noWays,
+      ...noContacts,
       self: "x",
       name: "one",
       url: "http://one",

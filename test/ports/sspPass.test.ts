@@ -31,7 +31,7 @@ const asked = async (
   const outcome = await Effect.runPromise(
     Effect.either(
       Effect.flatMap(SspClient, (ssps) =>
-        ssps.pass("far", url, {
+        ssps.forward("far", url, {
           method: "GET",
           path: "/view/v",
           authorization,

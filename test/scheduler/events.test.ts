@@ -22,7 +22,7 @@ it("D61 a kept event is the feed's line with the one before it in its table, and
   const events = new Events(await wal(), 3)
   const lines = [lineOf("a", 1, "x"), lineOf("b", 1, '"}\n'), lineOf("a", 2, "é"), lineOf("a", 3, "")]
   events.appended(lines, 4)
-  const sent = lines.map((line, i) => Event.forwarded(line, i + 1, "the log", 3))
+  const sent = lines.map((line, i) => Event.forwardedLine(line, i + 1, "the log", 3))
   expect(await Effect.runPromise(events.read(1, 4))).toEqual(sent)
   const before = [undefined, undefined, 1, 3]
   expect([1, 2, 3, 4].map((seq) => events.entry(seq).line)).toEqual(
@@ -44,7 +44,7 @@ it("D77 a line as the specification has it holds the four fields, and the record
     const line = Event.toLine(raw, op, random.below(1e9), assignee, random.chance(0.5))
     const trace = random.pick([undefined, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"])
     const ssp = random.pick([assignee ?? "", "b"])
-    const told = Event.plainOf(random.chance(0.5) ? line : Event.forwarded(line, n, 'a "log"', 3, trace), ssp)
+    const told = Event.plainChangeOf(random.chance(0.5) ? line : Event.forwardedLine(line, n, 'a "log"', 3, trace), ssp)
     const kept = op === "DELETE" ? {} : content
     const shown = (assignee ?? ssp) === ssp ? kept : { ...kept, status: "processing" }
     expect(told, line).toBe(JsonText.write({ table: "t", op, id, record: shown }))

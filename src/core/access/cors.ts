@@ -15,7 +15,7 @@ const requestHeaders = "authorization, content-type, if-none-match, last-event-i
 const exposed = "etag, retry-after, svc-snapshot-seq, www-authenticate"
 
 /** The origin to allow in the answer; undefined for none. */
-const told = (origins: ReadonlyArray<string>, origin: string | undefined): string | undefined =>
+const allowedOrigin = (origins: ReadonlyArray<string>, origin: string | undefined): string | undefined =>
   origin === undefined
     ? undefined
     : origins[0] === "*"
@@ -30,7 +30,7 @@ const vary = (origins: ReadonlyArray<string>): Headers => (origins[0] === "*" ? 
 /** Headers for every answer; undefined when no page may call at all. */
 export const headersFor = (origins: ReadonlyArray<string>, origin: string | undefined): Headers | undefined => {
   if (origins.length === 0) return undefined
-  const allowed = told(origins, origin)
+  const allowed = allowedOrigin(origins, origin)
   return allowed === undefined
     ? vary(origins)
     : { ...vary(origins), "access-control-allow-origin": allowed, "access-control-expose-headers": exposed }
@@ -47,7 +47,7 @@ export const preflight = (
   requestMethod: string | undefined
 ): Headers | undefined => {
   if (method !== "OPTIONS" || requestMethod === undefined) return undefined
-  const allowed = told(origins, origin)
+  const allowed = allowedOrigin(origins, origin)
   return allowed === undefined
     ? undefined
     : {

@@ -116,7 +116,7 @@ export const checkUrl = (
  * Whether a request to `url` may carry a secret: its host is in `list`, or every address of it (`resolved` if the host
  * is a name) is loopback or private.
  */
-export const mayHearSecret = (
+export const mayReceiveSecret = (
   url: string,
   list: ReadonlyArray<string> | undefined,
   resolved: ReadonlyArray<string>

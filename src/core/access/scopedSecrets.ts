@@ -24,7 +24,7 @@ export interface KnownSecret {
  * Names of callers without a named secret: with the one secret of the specification, on an open server, with an unknown
  * secret, with a token.
  */
-export const reserved = { one: "default", open: "none", unknown: "unknown", token: "token" } as const
+export const reservedNames = { one: "default", open: "none", unknown: "unknown", token: "token" } as const
 
 const fewestCharacters = 16
 /** Most secrets in a file, since each request is compared with all of them. */
@@ -34,7 +34,7 @@ const mostEntries = 1000
 export const hashOf = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))
 
 /** The one secret of the specification, which opens everything. */
-export const oneSecret = (text: string): KnownSecret => ({ name: reserved.one, scopes, text, sha256: undefined })
+export const oneSecret = (text: string): KnownSecret => ({ name: reservedNames.one, scopes, text, sha256: undefined })
 
 /** Key of a secret; entries with equal keys accept the same secret. */
 const keyOf = ({ sha256, text = "" }: KnownSecret): string => sha256 ?? hashOf(text)
@@ -67,7 +67,7 @@ const heldOf = (field: string): Held | string => {
 
 const faultsOf = (name: string, words: ReadonlyArray<string>, held: Held | string): ReadonlyArray<string> => [
   ...(nodeName.test(name) ? [] : [`has a name that is not ${nodeNameAllowed}`]),
-  ...(Object.values<string>(reserved).includes(name) ? ["has a name that is taken"] : []),
+  ...(Object.values<string>(reservedNames).includes(name) ? ["has a name that is taken"] : []),
   ...words
     .filter((word) => !isScope(word))
     .slice(0, 1)
@@ -138,13 +138,16 @@ export const parse = (
  * Names of entries with the specification's one secret, or an earlier one: their scopes would be ignored, because that
  * secret opens everything.
  */
-export const sameAs = (entries: ReadonlyArray<KnownSecret>, others: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const namesWithSecret = (
+  entries: ReadonlyArray<KnownSecret>,
+  others: ReadonlyArray<string>
+): ReadonlyArray<string> => {
   const taken = new Set(others.map(hashOf))
   return entries.filter((entry) => taken.has(keyOf(entry))).map(({ name }) => name)
 }
 
 /** The secret shared by the scheduler and the SSP of this name; undefined if there is none. */
-export const ofSsp = (entries: ReadonlyArray<KnownSecret>, ssp: string): string | undefined =>
+export const secretOfSsp = (entries: ReadonlyArray<KnownSecret>, ssp: string): string | undefined =>
   entries.find(({ name, scopes }) => name === ssp && scopes.includes("ssp"))?.text
 
 /** The setting with the file's path, the same for both servers. */

@@ -35,7 +35,7 @@ const prefix = "svc1."
 export const maxLength = 7_168
 
 /** Whether a bearer has the form of a view token; its signature is not checked. */
-export const isMeant = (bearer: string): boolean => bearer.startsWith(prefix)
+export const isTokenForm = (bearer: string): boolean => bearer.startsWith(prefix)
 
 const keyOf = (secret: string): Uint8Array => hmac(sha256, utf8ToBytes(secret), utf8ToBytes("svc view tokens, 1"))
 
@@ -62,7 +62,7 @@ const isSame = (a: Uint8Array, b: Uint8Array): boolean => {
 
 /** The grant of a token signed with one of the secrets; all are compared, whichever matches. Expiry is not checked. */
 export const read = (secrets: ReadonlyArray<string>, token: string): ViewGrant | undefined => {
-  if (!isMeant(token) || token.length > maxLength) return undefined
+  if (!isTokenForm(token) || token.length > maxLength) return undefined
   const [payload = "", signature = "", ...more] = token.slice(prefix.length).split(".")
   const given = Encoding.decodeBase64Url(signature)
   if (more.length > 0 || Either.isLeft(given)) return undefined

@@ -88,7 +88,7 @@ export const due = (queue: DeliveryQueue, log: Log, now: number, most: number): 
     ? undefined
     : { from: queue.acked + 1, to: Math.min(log.head, queue.acked + most) }
 
-export const launched = (queue: DeliveryQueue, flight: Range): DeliveryQueue => ({ ...queue, flight })
+export const withFlight = (queue: DeliveryQueue, flight: Range): DeliveryQueue => ({ ...queue, flight })
 
 /**
  * Delay with equal jitter: between half and the whole of a delay that doubles up to the cap. `jitter` is 0 <= x < 1.

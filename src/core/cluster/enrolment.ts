@@ -194,7 +194,7 @@ export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
  * Whether a call is meant for the current registration: it names that one, or names none because its scheduler does not
  * number registrations.
  */
-export const isMeant = (state: Enrolment, named: number | undefined): boolean =>
+export const isForRegistration = (state: Enrolment, named: number | undefined): boolean =>
   named === undefined || state.registration === undefined || named === state.registration
 
 /**

@@ -36,7 +36,7 @@ export interface SspRegistration extends SspIdentity {
 }
 
 /** Position through which an SSP that follows the feed has applied everything of its tables. */
-export interface AppliedPosition extends Home {
+export interface AppliedPosition extends RegisteredSsp {
   readonly seq: number
 }
 
@@ -104,7 +104,7 @@ export type Command =
   /** SSPs that follow the feed have applied what they were sent (D61). */
   | { readonly tag: "Applied"; readonly positions: ReadonlyArray<AppliedPosition> }
   /** An SSP has begun to follow these tables. */
-  | ({ readonly tag: "Followed"; readonly tables: ReadonlyArray<string> } & Home)
+  | ({ readonly tag: "Followed"; readonly tables: ReadonlyArray<string> } & RegisteredSsp)
   /** A request that was forwarded to an SSP failed: the connection was refused. */
   | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
   /**
@@ -194,7 +194,7 @@ export interface ViewRow {
   readonly spec: ViewSpec
   readonly assignment: number
   readonly assignedAt: number
-  readonly home: Home | undefined
+  readonly home: RegisteredSsp | undefined
   /** The SSP has taken the view; false while that is unknown. */
   readonly placed: boolean
   /** The view was removed; its row is kept until no SSP and no database holds anything of it. */
@@ -214,13 +214,13 @@ export interface QuarantineRow {
 }
 
 /** An SSP in one of its registrations: a later registration begins without views and jobs. */
-export interface Home {
+export interface RegisteredSsp {
   readonly ssp: string
   readonly registration: number
 }
 
 /** A view that must leave an SSP, and may already have. */
-export interface StrayRow extends Home {
+export interface StrayRow extends RegisteredSsp {
   readonly view: string
   readonly assignment: number
 }
@@ -228,14 +228,14 @@ export interface StrayRow extends Home {
 export interface JobRow {
   readonly job: string
   readonly table: string
-  readonly home: Home | undefined
+  readonly home: RegisteredSsp | undefined
   /** The SSP has been told of the job, by the change or by a call. */
   readonly told: boolean
   /** Position in the log of the change that made the record a job; tells jobs of one id apart; absent: unknown. */
   readonly created?: number | undefined
 }
 
-export interface ToSsp extends Home {
+export interface ToSsp extends RegisteredSsp {
   readonly url: string
   /** The SSP implements the specification only, so it is sent no extensions (D77). */
   readonly plain: boolean

@@ -12,10 +12,10 @@ import type {
   Action,
   CallOutcome,
   Command,
-  Home,
   JobRow,
   MemberRow,
   QuarantineRow,
+  RegisteredSsp,
   StrayRow,
   ViewRow
 } from "./messages.ts"
@@ -24,7 +24,7 @@ import * as Jobs from "./poolJobs.ts"
 import * as Members from "./poolMembers.ts"
 import * as Views from "./poolViews.ts"
 import * as State from "./state.ts"
-import { act, set, setJob, setMember, setView, type Turn, updateAt } from "./turn.ts"
+import { emit, set, setJob, setMember, setView, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 export type Decision = readonly [state: State.State, actions: ReadonlyArray<Action>]
@@ -66,7 +66,7 @@ const checkpoint = (turn: Turn): void => {
   Members.phase(turn, "CheckpointBegan")
   if (turn.state.phase !== "Updating" || before === "Updating") return
   set(turn, { checkpointing: true })
-  act(turn, { tag: "Checkpoint", keepFrom: State.keepFrom(turn.state) })
+  emit(turn, { tag: "Checkpoint", keepFrom: State.keepFrom(turn.state) })
 }
 
 const checkpointed = (turn: Turn): void => {
@@ -97,7 +97,7 @@ const jobCalled = (turn: Turn, command: Command & { readonly tag: "JobCalled" })
 }
 
 /** Called after the outcome is applied, because the outcome may give the SSP a shorter pause. */
-const heard = (turn: Turn, home: Home, outcome: CallOutcome): void => {
+const heard = (turn: Turn, home: RegisteredSsp, outcome: CallOutcome): void => {
   if (outcome.kind !== "unreachable") Members.tookSecret(turn, home, true)
   else if (outcome.secret === true) Members.tookSecret(turn, home, false)
 }
@@ -222,7 +222,7 @@ export const restore = (state: State.State, now: number, saved: Saved): Decision
       continue
     }
     if (State.at(turn.state, row.home) !== undefined)
-      updateAt(turn, row.home, (member) => State.holding(member, row.view))
+      updateAt(turn, row.home, (member) => State.withView(member, row.view))
     if (State.at(turn.state, row.home) === undefined || !row.placed)
       set(turn, { waitingViews: Waiting.add(turn.state.waitingViews, row.view) })
   }
@@ -233,7 +233,7 @@ export const restore = (state: State.State, now: number, saved: Saved): Decision
     }))
   for (const row of saved.jobs) {
     if (State.at(turn.state, row.home) !== undefined)
-      updateAt(turn, row.home, (member) => State.running(member, row.job))
+      updateAt(turn, row.home, (member) => State.withJob(member, row.job))
     if (State.at(turn.state, row.home) === undefined || !row.told)
       set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, row.job) })
   }

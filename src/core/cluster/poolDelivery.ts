@@ -10,7 +10,7 @@ import * as Member from "./member.ts"
 import type { Command } from "./messages.ts"
 import { apply, reached, refused, savePosition, tookSecret } from "./poolMembers.ts"
 import * as State from "./state.ts"
-import { act, set, setMember, type Turn } from "./turn.ts"
+import { emit, set, setMember, type Turn } from "./turn.ts"
 
 /** Sends the due deliveries to an SSP, or finds that it has caught up. */
 export const deliver = (turn: Turn, ssp: string): void => {
@@ -22,8 +22,8 @@ export const deliver = (turn: Turn, ssp: string): void => {
   const most = member.batch === true ? turn.state.config.maxBatch : 1
   const range = DeliveryQueue.due(member.queue, turn.state.log, turn.now, most)
   if (range === undefined) return
-  setMember(turn, { ...member, queue: DeliveryQueue.launched(member.queue, range) })
-  act(turn, { tag: "Deliver", ...State.callee(member), from: range.from, to: range.to })
+  setMember(turn, { ...member, queue: DeliveryQueue.withFlight(member.queue, range) })
+  emit(turn, { tag: "Deliver", ...State.callee(member), from: range.from, to: range.to })
 }
 
 /**
@@ -72,13 +72,13 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
     excused(turn, member)
   )
   if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
-  stands(turn, member, outcome.queue)
+  setQueue(turn, member, outcome.queue)
   if (outcome.kind === "progress") tookSecret(turn, command, true)
   else if (outcome.unauthorized) tookSecret(turn, command, false)
 }
 
 /** Stores a member's new delivery queue. */
-const stands = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.DeliveryQueue): void => {
+const setQueue = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.DeliveryQueue): void => {
   // An SSP that applies events is alive, so its health need not be polled.
   const polledAt = queue.acked > member.queue.acked ? turn.now : member.polledAt
   setMember(turn, { ...member, queue, polledAt })
@@ -99,7 +99,7 @@ export const applied = (turn: Turn, { positions }: Command & { readonly tag: "Ap
     const member = State.at(turn.state, position)
     if (member === undefined) continue
     const seq = Math.min(position.seq, turn.state.log.head)
-    if (seq > member.queue.acked) stands(turn, member, DeliveryQueue.advanced(member.queue, seq, turn.state.log))
+    if (seq > member.queue.acked) setQueue(turn, member, DeliveryQueue.advanced(member.queue, seq, turn.state.log))
     else deliver(turn, position.ssp)
   }
 }

@@ -7,7 +7,7 @@
 import { HashMap, HashSet } from "effect"
 import type { Command } from "./messages.ts"
 import * as State from "./state.ts"
-import { act, dropJob, log, reply, serial, set, setJob, type Turn, updateAt } from "./turn.ts"
+import { dropJob, emit, log, reply, serial, set, setJob, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 const takes = (member: State.SspMember, table: string): boolean =>
@@ -25,7 +25,7 @@ const pick = (members: ReadonlyArray<State.SspMember>, table: string): State.Ssp
 
 const persist = (turn: Turn, job: State.Job): void => {
   setJob(turn, job)
-  act(turn, { tag: "PersistJob", row: State.jobRow(job) })
+  emit(turn, { tag: "PersistJob", row: State.jobRow(job) })
 }
 
 export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArrived" }): void => {
@@ -66,11 +66,11 @@ export const done = (turn: Turn, id: string, created?: number): void => {
   if (job === undefined || (created !== undefined && job.created !== created)) return
   dropJob(turn, job)
   if (job.op !== undefined) updateAt(turn, job.home, (member) => ({ ...member, calls: Math.max(0, member.calls - 1) }))
-  act(turn, { tag: "ForgetJob", job: id })
+  emit(turn, { tag: "ForgetJob", job: id })
 }
 
 export const answered = (turn: Turn, { job, ref, result }: Command & { readonly tag: "JobAnswered" }): void => {
-  act(turn, { tag: "PersistResult", job, result })
+  emit(turn, { tag: "PersistResult", job, result })
   if (ref !== undefined) reply(turn, ref, { kind: "ok" })
 }
 
@@ -130,14 +130,14 @@ export const pump = (turn: Turn): void => {
       set(turn, { waitingJobs: Waiting.remove(turn.state.waitingJobs, id) })
       continue
     }
-    const rooms = State.roomy(turn.state, turn.now)
+    const rooms = State.withRoom(turn.state, turn.now)
     const home = State.at(turn.state, job.home)
     const target = home === undefined ? pick(rooms, job.table) : rooms.find((room) => room.ssp === home.ssp)
     if (target === undefined) continue
     const op = serial(turn)
     updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
     persist(turn, { ...job, home: { ssp: target.ssp, registration: target.registration }, told: false, op })
-    act(turn, {
+    emit(turn, {
       tag: "ExecuteJob",
       op,
       job: id,

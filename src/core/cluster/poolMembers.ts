@@ -8,12 +8,12 @@ import { HashMap, HashSet } from "effect"
 import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Freeze from "./freeze.ts"
 import * as Member from "./member.ts"
-import type { Command, Home, SspIdentity, SspRegistration } from "./messages.ts"
+import type { Command, RegisteredSsp, SspIdentity, SspRegistration } from "./messages.ts"
 import * as Jobs from "./poolJobs.ts"
 import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"
-import { act, log, reply, serial, set, setMember, type Turn, updateAt } from "./turn.ts"
+import { emit, log, reply, serial, set, setMember, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void => {
@@ -73,7 +73,7 @@ const join = (turn: Turn, registration: SspRegistration): void => {
   set(turn, { freeze: shared.freeze })
   if (shared.kind === "new") {
     phase(turn, "Froze")
-    act(turn, { tag: "Freeze", id: shared.freeze.id, seq: shared.freeze.seq })
+    emit(turn, { tag: "Freeze", id: shared.freeze.id, seq: shared.freeze.seq })
   }
   const sentBack =
     State.member(turn.state, registration.ssp)?.state === "Overflowed" || head - shared.freeze.seq > config.maxBuffer
@@ -99,15 +99,15 @@ const releaseShare = (turn: Turn, ssp: string): void => {
   set(turn, { freeze: after })
   if (after !== undefined) return
   phase(turn, "Thawed")
-  act(turn, { tag: "Thaw", id: before.id })
+  emit(turn, { tag: "Thaw", id: before.id })
 }
 
 /**
  * Releases the views and jobs of an SSP, which then wait for other SSPs. Its calls in flight belong to the old
  * registration.
  */
-const hand = (turn: Turn, member: State.SspMember): void => {
-  act(turn, { tag: "ForgetMember", ssp: member.ssp })
+const releaseWork = (turn: Turn, member: State.SspMember): void => {
+  emit(turn, { tag: "ForgetMember", ssp: member.ssp })
   set(turn, {
     waitingViews: Waiting.push(turn.state.waitingViews, member.views),
     waitingJobs: Waiting.push(turn.state.waitingJobs, member.jobs)
@@ -125,7 +125,7 @@ const hand = (turn: Turn, member: State.SspMember): void => {
 
 const replay = (turn: Turn, member: State.SspMember): void => {
   setMember(turn, { ...member, target: turn.state.log.head, queue: { ...member.queue, saved: member.queue.acked } })
-  act(turn, { tag: "PersistMember", row: State.memberRow(member) })
+  emit(turn, { tag: "PersistMember", row: State.memberRow(member) })
 }
 
 const effects = (
@@ -140,7 +140,7 @@ const effects = (
   if (member === undefined) return
   if (effect === "release") return releaseShare(turn, ssp)
   if (effect === "replay") return replay(turn, member)
-  if (effect === "hand") return hand(turn, member)
+  if (effect === "hand") return releaseWork(turn, member)
   if (effect === "clear")
     return setMember(turn, { ...member, registration: serial(turn), queue: DeliveryQueue.after(turn.state.log.head) })
   if (effect === "remove") {
@@ -260,7 +260,7 @@ export const refused = (turn: Turn, ssp: string, again: boolean): void =>
   )
 
 /** A call was answered: notes whether the SSP takes the scheduler's secret; if not, its calls pause. */
-export const tookSecret = (turn: Turn, home: Home, takes: boolean): void => {
+export const tookSecret = (turn: Turn, home: RegisteredSsp, takes: boolean): void => {
   const member = State.at(turn.state, home)
   if (member === undefined || (takes && !member.refusesSecret)) return
   if (takes) return setMember(turn, { ...member, refusesSecret: false })
@@ -303,7 +303,7 @@ export const savePosition = (turn: Turn, ssp: string): void => {
   const member = State.member(turn.state, ssp)
   if (member === undefined) return
   setMember(turn, { ...member, queue: { ...member.queue, saved: member.queue.acked } })
-  act(turn, { tag: "PersistMember", row: State.memberRow(member) })
+  emit(turn, { tag: "PersistMember", row: State.memberRow(member) })
 }
 
 /**
@@ -331,7 +331,7 @@ export const sweep = (turn: Turn, ssp: string): void => {
     return void apply(turn, ssp, "BootstrapTimedOut", `not bootstrapped after ${turn.now - member.since} ms`)
   if (!member.polling && turn.now >= pollDueAt(config, member)) {
     setMember(turn, { ...member, polling: true, polledAt: turn.now })
-    act(turn, { tag: "Poll", ...State.callee(member) })
+    emit(turn, { tag: "Poll", ...State.callee(member) })
   }
   if (Member.receives(member.state) && member.queue.saved !== member.queue.acked) savePosition(turn, ssp)
 }

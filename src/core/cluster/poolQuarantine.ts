@@ -9,7 +9,7 @@ import { HashMap } from "effect"
 import * as JsonText from "../jsonText.ts"
 import type { QuarantineRow, ViewSpec } from "./messages.ts"
 import * as State from "./state.ts"
-import { act, set, type Turn } from "./turn.ts"
+import { emit, set, type Turn } from "./turn.ts"
 
 /** SSPs that died of a query, after which it is set aside. */
 export const deathsToSetAside = 2
@@ -49,25 +49,25 @@ export const of = (state: State.State, spec: ViewSpec): QuarantineRow | undefine
 
 /** Number of SSPs that may have died of a view. */
 export const deathsOf = (state: State.State, key: string): number => {
-  const found = HashMap.get(state.struck, key)
+  const found = HashMap.get(state.deaths, key)
   return found._tag === "Some" ? found.value : 0
 }
 
 /** Counts one more SSP that died while it had this view in flight; answers the count. */
-export const strike = (turn: Turn, key: string): number => {
+export const countDeath = (turn: Turn, key: string): number => {
   const deaths = deathsOf(turn.state, key) + 1
-  set(turn, { struck: HashMap.set(turn.state.struck, key, deaths) })
+  set(turn, { deaths: HashMap.set(turn.state.deaths, key, deaths) })
   return deaths
 }
 
 /** Forgets the deaths counted for a view, once an SSP has taken it or the view is removed. */
-export const cleared = (turn: Turn, key: string): void => {
-  if (HashMap.has(turn.state.struck, key)) set(turn, { struck: HashMap.remove(turn.state.struck, key) })
+export const forgetDeaths = (turn: Turn, key: string): void => {
+  if (HashMap.has(turn.state.deaths, key)) set(turn, { deaths: HashMap.remove(turn.state.deaths, key) })
 }
 
 /** Whether another suspect is in flight to this SSP. */
 export const isTrying = (state: State.State, ssp: string, key: string): boolean => {
-  for (const suspect of HashMap.keys(state.struck)) {
+  for (const suspect of HashMap.keys(state.deaths)) {
     const op = suspect === key ? undefined : State.view(state, suspect)?.op
     if (op?.kind === "register" && op.ssp === ssp) return true
   }
@@ -75,12 +75,12 @@ export const isTrying = (state: State.State, ssp: string, key: string): boolean 
 }
 
 /** Quarantines a query until {@link free}. */
-export const put = (turn: Turn, key: string, spec: ViewSpec, ends: number): QuarantineRow => {
+export const quarantine = (turn: Turn, key: string, spec: ViewSpec, ends: number): QuarantineRow => {
   const row: QuarantineRow = { query: queryOf(spec), view: key, ends, at: turn.now }
-  cleared(turn, key)
+  forgetDeaths(turn, key)
   set(turn, { quarantined: HashMap.set(turn.state.quarantined, row.query, row) })
-  act(turn, { tag: "PersistQuarantine", row })
-  act(turn, {
+  emit(turn, { tag: "PersistQuarantine", row })
+  emit(turn, {
     tag: "Log",
     level: "error",
     message: `view ${key} is quarantined: ${ends} SSPs ended while they evaluated its query; POST /view/free with its id lets it be placed again`
@@ -94,7 +94,7 @@ export const free = (turn: Turn, key: string): ReadonlySet<string> => {
   for (const row of rowsOf(turn.state, key)) {
     freed.add(row.query)
     set(turn, { quarantined: HashMap.remove(turn.state.quarantined, row.query) })
-    act(turn, { tag: "ForgetQuarantine", query: row.query })
+    emit(turn, { tag: "ForgetQuarantine", query: row.query })
   }
   return freed
 }

@@ -33,7 +33,7 @@ export const missing = (
 }
 
 /** Notes that the SSP is given the view, and with it the view's tables. */
-export const given = (turn: Turn, member: State.SspMember, spec: ViewSpec): void => {
+export const noteAssigned = (turn: Turn, member: State.SspMember, spec: ViewSpec): void => {
   const added = missing(turn.state.config, member, spec)
   if (added.length > 0) updateAt(turn, member, (now) => ({ ...now, tables: [...(now.tables ?? []), ...added] }))
 }

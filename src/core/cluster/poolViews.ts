@@ -9,34 +9,34 @@
 import { HashMap } from "effect"
 import * as ViewTimes from "../view/viewTimes.ts"
 import * as Balance from "./balance.ts"
-import type { Command, Home, ViewSpec } from "./messages.ts"
+import type { Command, RegisteredSsp, ViewSpec } from "./messages.ts"
 import * as Quarantine from "./poolQuarantine.ts"
 import * as Tables from "./poolTables.ts"
 import * as State from "./state.ts"
-import { act, dropView, log, markRemoved, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
+import { dropView, emit, log, markRemoved, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 type RegisterRequest = State.Request & { readonly kind: "register" }
 
-const homeOf = (member: State.SspMember): Home => ({ ssp: member.ssp, registration: member.registration })
+const homeOf = (member: State.SspMember): RegisteredSsp => ({ ssp: member.ssp, registration: member.registration })
 
 const persist = (turn: Turn, view: State.View): void => {
   setView(turn, view)
-  act(turn, { tag: "PersistView", row: State.viewRow(view) })
+  emit(turn, { tag: "PersistView", row: State.viewRow(view) })
 }
 
 const wait = (turn: Turn, key: string): void =>
   set(turn, { waitingViews: Waiting.add(Waiting.remove(turn.state.waitingViews, key), key) })
 
 /** Marks that an SSP must not hold the view. The SSP may get the view again only after it has confirmed that. */
-const addStray = (turn: Turn, home: Home, view: State.View, op: number | undefined): void => {
+const addStray = (turn: Turn, home: RegisteredSsp, view: State.View, op: number | undefined): void => {
   if (State.at(turn.state, home) === undefined) return
   const row = { ssp: home.ssp, registration: home.registration, view: view.view, assignment: view.assignment }
   updateAt(turn, home, (member) => ({ ...member, strays: HashMap.set(member.strays, view.view, { ...row, op }) }))
-  act(turn, { tag: "PersistStray", row })
+  emit(turn, { tag: "PersistStray", row })
 }
 
-const endCall = (turn: Turn, home: Home, answered: boolean, own: boolean): void =>
+const endCall = (turn: Turn, home: RegisteredSsp, answered: boolean, own: boolean): void =>
   updateAt(turn, home, (member) => ({
     ...member,
     calls: own ? Math.max(0, member.calls - 1) : member.calls,
@@ -47,7 +47,7 @@ const endCall = (turn: Turn, home: Home, answered: boolean, own: boolean): void 
  * Views given to an SSP together fill side by side and end together: if that takes longer than a call may, all of them
  * time out, and so would as many again. So an SSP that did not answer gets fewer calls at once, down to one.
  */
-const learn = (turn: Turn, home: Home, answered: boolean): void =>
+const adjustWindow = (turn: Turn, home: RegisteredSsp, answered: boolean): void =>
   updateAt(turn, home, (member) => {
     const window = Math.min(turn.state.config.maxCalls, member.window)
     return { ...member, window: answered ? window + 1 : Math.max(1, Math.floor(window / 2)) }
@@ -98,8 +98,8 @@ const start = (
   if (stays) setView(turn, { ...moved, op })
   else persist(turn, { ...moved, op })
   if (request === undefined) updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
-  Tables.given(turn, target, request?.spec ?? view.spec)
-  act(turn, {
+  Tables.noteAssigned(turn, target, request?.spec ?? view.spec)
+  emit(turn, {
     tag: "CallRegister",
     op: op.id,
     view: view.view,
@@ -119,9 +119,9 @@ const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => 
     clear(turn, view.view)
     return answered?.()
   }
-  act(turn, { tag: "ForgetView", view: view.view })
+  emit(turn, { tag: "ForgetView", view: view.view })
   answered?.()
-  takeOut(turn, view)
+  deleteView(turn, view)
 }
 
 /**
@@ -142,7 +142,7 @@ export const clear = (turn: Turn, key: string): void => {
   }
   markRemoved(turn, { ...view, op })
   persistGone(turn, key)
-  act(turn, { tag: "ClearView", op: op.id, view: key })
+  emit(turn, { tag: "ClearView", op: op.id, view: key })
 }
 
 /** An SSP that might write rows of a view is done: rows that it wrote after the view was cleared are deleted too. */
@@ -166,7 +166,7 @@ const unknown = {
 
 const persistGone = (turn: Turn, key: string): void => {
   const removed = State.view(turn.state, key)
-  if (removed !== undefined) act(turn, { tag: "PersistView", row: State.viewRow(removed) })
+  if (removed !== undefined) emit(turn, { tag: "PersistView", row: State.viewRow(removed) })
 }
 
 export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewCleared" }): void => {
@@ -175,7 +175,7 @@ export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewClea
 }
 
 /** Removes the view for good; requests that waited for it start again, as for an unknown view. */
-const takeOut = (turn: Turn, view: State.View): void => {
+const deleteView = (turn: Turn, view: State.View): void => {
   dropView(turn, view)
   for (const request of view.queue) requested(turn, view.view, request)
 }
@@ -223,7 +223,7 @@ const recall = (turn: Turn, view: State.View, from: State.SspMember): State.View
 }
 
 const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, from: State.SspMember, gone: boolean): void =>
-  act(turn, {
+  emit(turn, {
     tag: "CallUnregister",
     op: op.id,
     view: view.view,
@@ -239,7 +239,7 @@ const remove = (turn: Turn, view: State.View): void => {
   const op = recall(turn, view, from)
   markRemoved(turn, { ...view, op })
   if (turn.state.config.database) persistGone(turn, view.view)
-  else act(turn, { tag: "ForgetView", view: view.view })
+  else emit(turn, { tag: "ForgetView", view: view.view })
   sendRecall(turn, view, op, from, true)
 }
 
@@ -258,7 +258,7 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
     if (view !== undefined) remove(turn, view)
     return reply(turn, request.ref, view === undefined ? { kind: "unknownView" } : { kind: "ok" })
   }
-  if (request.kind === "touch") return touched(turn, key, request.ref)
+  if (request.kind === "touch") return extendExpiry(turn, key, request.ref)
   const aside = Quarantine.of(turn.state, request.spec)
   if (aside !== undefined) {
     reply(turn, request.ref, { kind: "quarantined", ends: aside.ends, at: aside.at })
@@ -269,7 +269,7 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
 }
 
 /** Extends the view's expiry here and at its SSP, if the gain is worth a write (D63). */
-const touched = (turn: Turn, key: string, ref: number): void => {
+const extendExpiry = (turn: Turn, key: string, ref: number): void => {
   const known = State.view(turn.state, key)
   if (known !== undefined && ViewTimes.isWithinGrace(State.timesOf(known.spec), turn.now)) {
     reply(turn, ref, { kind: "ok" })
@@ -282,7 +282,7 @@ const touched = (turn: Turn, key: string, ref: number): void => {
 }
 
 const taken = (turn: Turn, view: State.View, op: State.ViewOp): void => {
-  Quarantine.cleared(turn, view.view)
+  Quarantine.forgetDeaths(turn, view.view)
   const owner = State.at(turn.state, op)
   persist(turn, { ...view, spec: op.request?.spec ?? view.spec, placed: true, settled: true, op: undefined })
   if (op.request !== undefined)
@@ -307,7 +307,7 @@ const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknow
  * still holds the view with the earlier query.
  */
 const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, stays: boolean): void => {
-  const { at } = Quarantine.put(turn, view.view, op.request?.spec ?? view.spec, ends)
+  const { at } = Quarantine.quarantine(turn, view.view, op.request?.spec ?? view.spec, ends)
   const answer = (): void => {
     if (op.request !== undefined) reply(turn, op.request.ref, { kind: "quarantined", ends, at })
   }
@@ -335,7 +335,7 @@ const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly
  */
 const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolean, isHeldNot = false): void => {
   if (!isHeldNot) addStray(turn, op, view, undefined)
-  const deaths = died ? Quarantine.strike(turn, view.view) : 0
+  const deaths = died ? Quarantine.countDeath(turn, view.view) : 0
   if (deaths >= Quarantine.deathsToSetAside) return setAside(turn, view, op, deaths, false)
   const homeless = { ...view, home: undefined, placed: false, op: undefined }
   persist(turn, homeless)
@@ -358,7 +358,7 @@ const joining = (turn: Turn, view: State.View, op: State.ViewOp): void => {
 }
 
 /** An unregister call has ended; one without an answer is tried again. */
-const left = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
+const unregistered = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
   const member = State.at(turn.state, command)
   const found = member === undefined ? undefined : HashMap.get(member.strays, command.view)
   if (member === undefined || found?._tag !== "Some" || found.value.op !== command.op) return
@@ -372,23 +372,23 @@ const left = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): vo
       : HashMap.set(now.strays, command.view, { ...row, op: undefined })
   }))
   if (!answered) return
-  act(turn, { tag: "ForgetStray", row })
+  emit(turn, { tag: "ForgetStray", row })
   traced(turn, command.view)
 }
 
 export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
-  left(turn, command)
+  unregistered(turn, command)
   const view = State.view(turn.state, command.view)
   const op = view?.op
   if (view === undefined || op === undefined || op.id !== command.op) return
   if (op.kind === "leave") {
-    if (view.gone) return turn.state.config.database ? clear(turn, view.view) : takeOut(turn, view)
+    if (view.gone) return turn.state.config.database ? clear(turn, view.view) : deleteView(turn, view)
     setView(turn, { ...view, op: undefined })
     return settle(turn, view.view)
   }
   const gone = State.at(turn.state, op) === undefined
   endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
-  learn(turn, op, command.outcome.kind !== "unreachable")
+  adjustWindow(turn, op, command.outcome.kind !== "unreachable")
   if (gone || command.outcome.kind === "unreachable") {
     const isHeldNot = !view.placed && command.outcome.kind === "unreachable" && command.outcome.secret === true
     return unanswered(turn, view, op, hasDied(turn, op, command), isHeldNot)
@@ -407,7 +407,7 @@ const leave = (turn: Turn, view: State.View, from: State.SspMember): void => {
 }
 
 const clearStrays = (turn: Turn): void => {
-  for (const member of State.roomy(turn.state, turn.now)) {
+  for (const member of State.withRoom(turn.state, turn.now)) {
     let room = State.roomOf(turn.state, member)
     for (const stray of HashMap.values(member.strays)) {
       if (room <= 0) break
@@ -420,7 +420,7 @@ const clearStrays = (turn: Turn): void => {
         strays: HashMap.set(now.strays, stray.view, { ...stray, op })
       }))
       const gone = State.view(turn.state, stray.view)?.gone !== false
-      act(turn, {
+      emit(turn, {
         tag: "CallUnregister",
         op,
         view: stray.view,
@@ -435,7 +435,7 @@ const clearStrays = (turn: Turn): void => {
 /** Clears strays and places waiting views where there is room. O(SSPs + calls allowed), however many views wait. */
 export const pump = (turn: Turn): void => {
   clearStrays(turn)
-  if (turn.state.waitingViews.length === 0 || State.roomy(turn.state, turn.now).length === 0) return
+  if (turn.state.waitingViews.length === 0 || State.withRoom(turn.state, turn.now).length === 0) return
   for (const key of Waiting.peek(turn.state.waitingViews, 2 * turn.state.config.maxCalls)) {
     const view = State.view(turn.state, key)
     const home = State.at(turn.state, view?.home)
@@ -448,7 +448,7 @@ export const pump = (turn: Turn): void => {
       set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, key) })
       continue
     }
-    const rooms = State.roomy(turn.state, turn.now)
+    const rooms = State.withRoom(turn.state, turn.now)
     if (rooms.length === 0) return
     const wanted = home ?? destination(turn, key)
     const target =
@@ -490,7 +490,7 @@ const dueMoves = (turn: Turn): Balance.Moves | undefined => {
 export const rebalance = (turn: Turn): void => {
   const moves = dueMoves(turn)
   if (moves === undefined) return
-  const rooms = State.roomy(turn.state, turn.now)
+  const rooms = State.withRoom(turn.state, turn.now)
   const giver = rooms.find(({ ssp }) => ssp === moves.from)
   const taker = rooms.find(({ ssp }) => ssp === moves.to)
   if (giver === undefined || taker === undefined) return
@@ -516,7 +516,7 @@ export const expire = (turn: Turn): void => {
     const [at, key] = State.readExpiry(expiry)
     if (at > turn.now || asked++ >= turn.state.config.maxExpiries) return
     const view = State.view(turn.state, key)
-    if (view !== undefined) act(turn, { tag: "AskActivity", view: key, lastActiveAt: view.spec.lastActiveAt })
+    if (view !== undefined) emit(turn, { tag: "AskActivity", view: key, lastActiveAt: view.spec.lastActiveAt })
   }
 }
 

@@ -12,10 +12,10 @@ import type * as DeliveryQueue from "./deliveryQueue.ts"
 import type { Freeze } from "./freeze.ts"
 import type { Member } from "./member.ts"
 import type {
-  Home,
   JobRow,
   MemberRow,
   QuarantineRow,
+  RegisteredSsp,
   SspRegistration,
   StrayRow,
   ToSsp,
@@ -156,7 +156,7 @@ export type Request =
  * The one call about a view that is in flight. `leave`: the view is taken from an SSP, or an SSP's stray view is
  * removed; `clear`: the scheduler itself removes it from the database.
  */
-export interface ViewOp extends Home {
+export interface ViewOp extends RegisteredSsp {
   readonly id: number
   readonly kind: "register" | "leave" | "clear"
   /** The client's request that the call serves, if any, and the SSPs that did not answer it. */
@@ -214,7 +214,7 @@ export interface State {
   /** Quarantined queries (D48), by parameters and text. */
   readonly quarantined: HashMap.HashMap<string, QuarantineRow>
   /** Views that SSPs may have died of, with the number of those SSPs. */
-  readonly struck: HashMap.HashMap<string, number>
+  readonly deaths: HashMap.HashMap<string, number>
   readonly jobs: HashMap.HashMap<string, Job>
   readonly waitingJobs: Waiting.Waiting
   /** Jobs that a leaving SSP was calling, with the time until which its reports are awaited. */
@@ -247,7 +247,7 @@ export const initial = (config: Config, epoch: number, log: DeliveryQueue.Log, c
   expiries: SortedMap.empty(Order.string),
   waitingViews: Waiting.none,
   quarantined: HashMap.empty(),
-  struck: HashMap.empty(),
+  deaths: HashMap.empty(),
   jobs: HashMap.empty(),
   endingJobs: HashMap.empty(),
   waitingJobs: Waiting.none,
@@ -275,7 +275,7 @@ export const job = (state: State, id: string): Job | undefined => {
 }
 
 /** The member a home names, if it is still in that registration. */
-export const at = (state: State, home: Home | undefined): SspMember | undefined => {
+export const at = (state: State, home: RegisteredSsp | undefined): SspMember | undefined => {
   const found = home === undefined ? undefined : member(state, home.ssp)
   return found?.registration === home?.registration ? found : undefined
 }
@@ -378,7 +378,7 @@ export const jobRow = (of: Job): JobRow => ({
 })
 
 /** Ready SSPs that may get one more call that no client asked for. */
-export const roomy = (state: State, now: number): ReadonlyArray<SspMember> =>
+export const withRoom = (state: State, now: number): ReadonlyArray<SspMember> =>
   ready(state).filter((each) => roomOf(state, each) > 0 && each.coolUntil <= now)
 
 /** Number of further calls, asked for by no client, that an SSP may get. */
@@ -400,6 +400,6 @@ export const nothingHeld = {
   window: firstWindow
 } as const
 
-export const holding = (of: SspMember, key: string): SspMember => ({ ...of, views: HashSet.add(of.views, key) })
+export const withView = (of: SspMember, key: string): SspMember => ({ ...of, views: HashSet.add(of.views, key) })
 
-export const running = (of: SspMember, id: string): SspMember => ({ ...of, jobs: HashSet.add(of.jobs, id) })
+export const withJob = (of: SspMember, id: string): SspMember => ({ ...of, jobs: HashSet.add(of.jobs, id) })

@@ -17,7 +17,7 @@ export interface Frame {
 }
 
 /** Connections of a follower to the other schedulers, as it reports them. */
-export interface Ways {
+export interface Contacts {
   readonly self: string
   /** Processes that have answered the follower within a lease. */
   readonly reaches: ReadonlyArray<string>
@@ -33,8 +33,8 @@ export interface Ways {
  */
 export type Contact = "near" | "asked" | "apart"
 
-/** Ways of a scheduler that reports none. */
-export const noWays: Omit<Ways, "self"> = { reaches: [], misses: undefined, isAsked: false }
+/** Contacts of a scheduler that reports none. */
+export const noContacts: Omit<Contacts, "self"> = { reaches: [], misses: undefined, isAsked: false }
 
 export interface Rules {
   /** Name of this process, as in {@link Frame}. */
@@ -88,7 +88,7 @@ export type Fact =
   /** An SSP that hears this process's answers has called. */
   | { readonly tag: "Spoken" }
   /** Reports of the followers that have called within a lease. */
-  | { readonly tag: "Told"; readonly ways: ReadonlyArray<Ways> }
+  | { readonly tag: "Told"; readonly ways: ReadonlyArray<Contacts> }
   | { readonly tag: "Tick" }
   | { readonly tag: "Stopped" }
 
@@ -178,7 +178,7 @@ const asFollower = (rules: Rules, term: Follower, now: number, fact: Fact): Deci
  * Calls of SSPs or clients count only if the leader was reached before: otherwise two schedulers, each reached by half
  * of the world, would take turns.
  */
-const heirOf = (self: string, wasReached: boolean, ways: ReadonlyArray<Ways>): Ways | undefined =>
+const heirOf = (self: string, wasReached: boolean, ways: ReadonlyArray<Contacts>): Contacts | undefined =>
   ways.find(
     (heir) =>
       heir.misses === self &&

@@ -5,7 +5,7 @@
  * a function from state to state.
  */
 import { HashMap, HashSet, SortedMap } from "effect"
-import type { Action, Home, Reply } from "./messages.ts"
+import type { Action, RegisteredSsp, Reply } from "./messages.ts"
 import * as State from "./state.ts"
 import * as Waiting from "./waiting.ts"
 
@@ -15,14 +15,14 @@ export interface Turn {
   readonly actions: Array<Action>
 }
 
-export const act = (turn: Turn, action: Action): void => {
+export const emit = (turn: Turn, action: Action): void => {
   turn.actions.push(action)
 }
 
-export const reply = (turn: Turn, ref: number, answer: Reply): void => act(turn, { tag: "Reply", ref, reply: answer })
+export const reply = (turn: Turn, ref: number, answer: Reply): void => emit(turn, { tag: "Reply", ref, reply: answer })
 
 export const log = (turn: Turn, level: "info" | "warn" | "error", message: string): void =>
-  act(turn, { tag: "Log", level, message })
+  emit(turn, { tag: "Log", level, message })
 
 export const set = (turn: Turn, change: Partial<State.State>): void => {
   turn.state = { ...turn.state, ...change }
@@ -40,7 +40,7 @@ export const setMember = (turn: Turn, member: State.SspMember): void =>
 /** Changes the member of a home; does nothing if it has left or registered again. */
 export const updateAt = (
   turn: Turn,
-  home: Home | undefined,
+  home: RegisteredSsp | undefined,
   change: (member: State.SspMember) => State.SspMember
 ): void => {
   const member = State.at(turn.state, home)
@@ -74,7 +74,7 @@ export const setView = (turn: Turn, view: State.View): void => {
 
 export const dropView = (turn: Turn, view: State.View): void => {
   arrived(turn, view.view)
-  if (HashMap.has(turn.state.struck, view.view)) set(turn, { struck: HashMap.remove(turn.state.struck, view.view) })
+  if (HashMap.has(turn.state.deaths, view.view)) set(turn, { deaths: HashMap.remove(turn.state.deaths, view.view) })
   updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
   set(turn, {
     views: HashMap.remove(turn.state.views, view.view),

@@ -21,7 +21,7 @@ import { DeferredWork } from "./deferredWork.ts"
 import { StepLog } from "./delta/stepLog.ts"
 import { Evaluating } from "./evaluating.ts"
 import { type Held, HeldViews } from "./heldViews.ts"
-import { type Kept, shapesOf } from "./holdings.ts"
+import { type CountedStructures, shapesOf } from "./holdings.ts"
 import { type Relists, relistAll, ViewRouter } from "./index/router.ts"
 import { SecondaryIndexes } from "./index/secondaryIndexes.ts"
 import { type List, withList } from "./index/subqueryValues.ts"
@@ -35,7 +35,7 @@ import { PreparedQueries, type Refused } from "./query/preparedQueries.ts"
 import { boundsOf, plan } from "./query/shape.ts"
 import { Releases } from "./releases.ts"
 import { RowSources } from "./rowSources.ts"
-import { lenderAbout, Sharing, tellSharers } from "./sharing.ts"
+import { lenderAbout, notifySharers, Sharing } from "./sharing.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netOf, Store } from "./store/store.ts"
 import { Written } from "./store/written.ts"
@@ -258,7 +258,7 @@ export class Engine {
   }
 
   /** The structures to be counted (`holdings.ts`); walks all views. */
-  get kept(): Kept {
+  get kept(): CountedStructures {
     return {
       indexes: this.indexes,
       ordered: this.sources.ordered,
@@ -341,7 +341,7 @@ export class Engine {
         )
       if (delta === undefined) continue
       if (view.uses > 0) touched = append(touched, new ViewChange(view, delta))
-      if (view.sharers !== undefined) touched = tellSharers(view.sharers, delta, before!, touched)
+      if (view.sharers !== undefined) touched = notifySharers(view.sharers, delta, before!, touched)
     }
     // Groups over the rows of a view are settled after that view.
     return this.settle(relistings, touched)

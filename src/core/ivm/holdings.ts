@@ -32,7 +32,7 @@ interface Holdings extends Figures {
 }
 
 /** The structures that are counted. */
-export interface Kept {
+export interface CountedStructures {
   readonly views: ReadonlyArray<View & { readonly matches?: number }>
   readonly indexes: SecondaryIndexes
   readonly ordered: OrderedIndexes
@@ -41,14 +41,14 @@ export interface Kept {
   readonly store: Store
 }
 
-export const figuresOf = ({ views, releases, store }: Kept): Figures => ({
+export const figuresOf = ({ views, releases, store }: CountedStructures): Figures => ({
   instances: views.length + releases.size,
   heldRows: views.reduce((sum, { matches = 0 }) => sum + matches, releases.rows),
   tombstones: store.tombstones
 })
 
 /** Counts everything; walks all records, deleted ones too. */
-export const holdingsOf = (held: Kept): Holdings => ({
+export const holdingsOf = (held: CountedStructures): Holdings => ({
   instances: held.views.length + held.releases.size,
   heldRows: held.store.holdings(),
   tombstones: held.store.tombstones,

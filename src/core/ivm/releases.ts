@@ -13,7 +13,7 @@ import type { Dependencies, Reader } from "./view/dependencies.ts"
 import type { View } from "./view/view.ts"
 
 /** Runs work in slices while changes are applied between them. */
-export type Later = (work: () => Slices<void>) => void
+export type RunLater = (work: () => Slices<void>) => void
 
 /** Rows and reads removed before the releasing caller goes on. */
 const atOnce = 512
@@ -24,7 +24,7 @@ const piece = 128
 /** Options of the clean-up. */
 export interface ReleaseOptions {
   /** Runs the clean-up of a large view later; if absent, all of it is done at once. */
-  readonly later?: Later | undefined
+  readonly later?: RunLater | undefined
   /** Rows removed at once even from a large view; 512 if absent. */
   readonly atOnce?: number | undefined
 }
@@ -49,7 +49,7 @@ export class Releases {
   private readonly departing: Array<Departing> = []
   private readonly dependencies: Dependencies
   private readonly release: (view: View) => void
-  private readonly later: Later | undefined
+  private readonly later: RunLater | undefined
   private readonly atOnce: number
   private promised = false
   /** Rows of small views removed since the caller last went on. */

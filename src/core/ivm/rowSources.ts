@@ -1,7 +1,7 @@
 /**
  * The kinds of row sources, and the choice of one for each view.
  */
-import { join, leave } from "../multimap.ts"
+import { addItem, removeItem } from "../multimap.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
 import type { Select } from "../surql/syntax/ast.ts"
 import type { EngineContext, ViewSpec } from "./context.ts"
@@ -39,7 +39,7 @@ class RoutedRows implements RowSource<IncrementalView, ViewRouter> {
   enlist(view: IncrementalView, router: ViewRouter): void {
     router.add(view)
     this.sharing.add(view, router)
-    for (const table of view.mainTables) join(this.store.table(table).routers, router)
+    for (const table of view.mainTables) addItem(this.store.table(table).routers, router)
   }
 
   fill(view: IncrementalView, router: ViewRouter, isWaitedFor: boolean): Slices<void> | undefined {
@@ -50,7 +50,7 @@ class RoutedRows implements RowSource<IncrementalView, ViewRouter> {
     router.remove(view)
     this.sharing.remove(view, router)
     for (const table of view.mainTables)
-      if (!router.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router))
+      if (!router.readsTable(table)) this.store.quit(table, ({ routers }) => removeItem(routers, router))
     this.releases.add(view, view.matching(), view.matches)
   }
 }

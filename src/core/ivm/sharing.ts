@@ -126,7 +126,7 @@ export class Sharing {
 }
 
 /** Tells the views that borrow a view's rows about its step. Answers the views changed so far in the step. */
-export const tellSharers = (
+export const notifySharers = (
   sharers: ReadonlySet<Sharer>,
   delta: Delta,
   moves: DeltaBuilder,

@@ -39,4 +39,4 @@ export const claim = (status: JobStatus, lease: Lease | undefined, by: Holder, n
 }
 
 /** Whether to renew: half of the time is over. */
-export const isDue = (untilMs: number, leaseMs: number, nowMs: number): boolean => untilMs - nowMs <= leaseMs / 2
+export const isRenewalDue = (untilMs: number, leaseMs: number, nowMs: number): boolean => untilMs - nowMs <= leaseMs / 2

@@ -28,7 +28,7 @@ export const tableOf = (line: string): string => {
 }
 
 /** A line that ends a step whose rest was never written: it deletes a record that never existed. */
-export const stepEnd = `{"table":"_svc_step","op":"DELETE","id":"_svc_step:end","record":{"${versionField}":0}}`
+export const stepEndLine = `{"table":"_svc_step","op":"DELETE","id":"_svc_step:end","record":{"${versionField}":0}}`
 
 /** A change as it came, already checked by `decodeChange`. */
 export interface RawChange {
@@ -39,19 +39,19 @@ export interface RawChange {
 }
 
 /** A change with the JSON it was read from, which the log stores. */
-export interface Arrived {
+export interface ReceivedChange {
   readonly change: Change
   readonly raw: RawChange
 }
 
 /** Pairs the changes that `decodeChanges` read from a body with the elements of that body. */
-export const arrivedOf = (changes: ReadonlyArray<Change>, json: unknown): ReadonlyArray<Arrived> => {
+export const receivedChangesOf = (changes: ReadonlyArray<Change>, json: unknown): ReadonlyArray<ReceivedChange> => {
   const elements = (Array.isArray(json) ? json : [json]) as ReadonlyArray<RawChange>
   return changes.map((change, i) => ({ change, raw: elements[i]! }))
 }
 
 /** A change made by the service itself, decoded as SSPs will decode it; a fault in it is a defect. */
-export const fromRaw = (raw: RawChange, op: Change["op"], schema?: Schema): Arrived => ({
+export const fromRaw = (raw: RawChange, op: Change["op"], schema?: Schema): ReceivedChange => ({
   raw,
   change: Either.getOrThrowWith(
     decodeChange({ ...raw, op }, schema),
@@ -83,7 +83,7 @@ export const toLine = (
 }
 
 /** The event for an SSP: the line with its position, and with its trace if that is known and well-formed. */
-export const forwarded = (line: string, seq: number, logId: string, epoch: number, traceparent?: string): string =>
+export const forwardedLine = (line: string, seq: number, logId: string, epoch: number, traceparent?: string): string =>
   `${line.slice(0, -1)},"seq":${seq},"log_id":${JSON.stringify(logId)},"epoch":${epoch}${traceparent === undefined ? "" : `,"traceparent":"${traceparent}"`}}`
 
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(:\d+)?|[{}[\]]/g
@@ -92,7 +92,7 @@ const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(:\d+)?|[{}[\]]/g
  * The change of a line for an SSP without extensions: four fields, and a record without its version. Such an SSP runs
  * every pending job it sees, so a job of another SSP is shown as `processing` (D82).
  */
-export const plainOf = (line: string, ssp: string): string => {
+export const plainChangeOf = (line: string, ssp: string): string => {
   let depth = 0
   let version: readonly [start: number, end: number] = [0, 0]
   let end = line.length

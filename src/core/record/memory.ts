@@ -29,7 +29,7 @@ export interface Memory {
 export const unwatched: Memory = { usedBytes: 0, limitBytes: Infinity, isFull: false }
 
 /** The state after a collection that left this many bytes in use. */
-export const collected = ({ isFull, limitBytes }: Memory, usedBytes: number): Memory => ({
+export const afterCollection = ({ isFull, limitBytes }: Memory, usedBytes: number): Memory => ({
   usedBytes,
   limitBytes,
   isFull: usedBytes >= limitBytes * (isFull ? roomBelow : fullFrom)
@@ -54,10 +54,10 @@ export const isHoldable = ({ limitBytes, usedBytes }: Memory, comingBytes: numbe
  * Memory of a stretch of records on its way from a database, in multiples of its text, beside the records themselves:
  * read ahead, as changes, as text for the service's own store, and not yet collected.
  */
-export const passing = 6
+export const inFlightFactor = 6
 
 /** Most bytes that a reader of many records has in flight beside the records themselves: two stretches. */
-const reading = 2 * passing * stretchBytes
+const reading = 2 * inFlightFactor * stretchBytes
 
 /** Whether a running service may read a further stretch of records that it will not keep. */
 export const isReadable = (memory: Memory): boolean => isLoadable(memory, reading)
@@ -70,7 +70,7 @@ const largestStep = 64 * 2 ** 20
  * it in flight.
  */
 export const stepBytes = ({ limitBytes, usedBytes }: Memory): number =>
-  Math.min(largestStep, Math.max(stretchBytes, Math.floor((limitBytes * fullFrom - usedBytes) / (2 * passing))))
+  Math.min(largestStep, Math.max(stretchBytes, Math.floor((limitBytes * fullFrom - usedBytes) / (2 * inFlightFactor))))
 
 /** Upper limit of the heap in bytes: V8's limit, or a share of the machine's memory if that is less. */
 export const limitOf = (heapBytes: number, machineBytes: number, percent: number): number =>

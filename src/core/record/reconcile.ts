@@ -27,7 +27,7 @@ export interface Known {
 }
 
 /** Whether two readings are the same state of a record: records are replaced and never changed. */
-export const same = (a: Known | undefined, b: Known | undefined): boolean =>
+export const isSameState = (a: Known | undefined, b: Known | undefined): boolean =>
   a?.doc === b?.doc && a?.version === b?.version
 
 /** The two sides of one record; a side without the record is undefined. */
@@ -110,14 +110,14 @@ export const stretch = (after: RecordKey | undefined, last: RecordKey | undefine
     last === undefined ? undefined : { value: last as Value, inclusive: true }
   )
 
-/** The record whose deletion carries the bound of {@link lostVersions}. */
+/** The record whose deletion carries the bound of {@link forgottenVersions}. */
 export const lostId: RecordId = Ids.make(lostTable, "versions")
 
 /**
  * Changes that set a lower bound for versions: versions up to this one were used and are forgotten, so new records
  * start above it. A record made and deleted at once, so that the bound is durable like any other change.
  */
-export const lostVersions = (version: number): ReadonlyArray<Change> => [
+export const forgottenVersions = (version: number): ReadonlyArray<Change> => [
   changeOf({ id: lostId, known: undefined, found: { id: lostId, doc: { id: lostId }, version } }),
   changeOf({ id: lostId, known: undefined, found: undefined })
 ]

@@ -349,7 +349,7 @@ export const tokenFile = (
 }
 
 /** The present value of a secret's file; undefined if the secret comes from no file. */
-export const reread = <A>(
+export const rereadSecret = <A>(
   knob: Knob<A>,
   sources: ReadSources,
   faults: Array<string>

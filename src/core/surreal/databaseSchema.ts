@@ -48,7 +48,7 @@ export interface DatabaseSchema {
 }
 
 /** Expression with the compared facts of these tables and of the database. */
-const looked = (names: ReadonlyArray<string>): string => {
+const factsOf = (names: ReadonlyArray<string>): string => {
   const tables = names.map((name) => `(INFO FOR TABLE ${identifier(name)} STRUCTURE).{ fields, events }`)
   return `LET $db = (INFO FOR DB STRUCTURE).{ functions, params, tables };
   LET $tables = [${tables.join(", ")}];`
@@ -129,7 +129,7 @@ export const tableNames = "INFO FOR DB STRUCTURE"
 
 /** One statement that reads all these definitions. */
 export const wholeOf = (names: ReadonlyArray<string>): string =>
-  `RETURN { ${looked(names)} RETURN { db: $db, tables: $tables, mark: ${markOf} } }`
+  `RETURN { ${factsOf(names)} RETURN { db: $db, tables: $tables, mark: ${markOf} } }`
 
 /** One statement that reads only the mark. */
-export const markWith = (names: ReadonlyArray<string>): string => `RETURN { ${looked(names)} RETURN ${markOf} }`
+export const markStatement = (names: ReadonlyArray<string>): string => `RETURN { ${factsOf(names)} RETURN ${markOf} }`

@@ -44,7 +44,7 @@ export const event = (name: string): string =>
 export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`
 
 /** The same if the table exists: finds the writes on either side of a move from one kind of feed to the other. */
-export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`
+export const askCompareIfInstalled = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`
 
 /** Statement of an event, in the transaction that deletes a registration: notes the registration. */
 export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = $before.id RETURN NONE`
@@ -53,7 +53,7 @@ export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = $before
  * Notes a call in the transaction that makes it. Its id begins with the time, so that calls are read in their order; an
  * ulid orders nothing within a millisecond.
  */
-export const leaveCall = (call: string): string =>
+export const noteCall = (call: string): string =>
   `CREATE type::record('${changeTable}', [time::nano(), rand::ulid()]) SET r = ${changeTable}:${callKey}, call = ${call} RETURN NONE`
 
 /** Events on these tables, without the service's own. */

@@ -134,7 +134,7 @@ const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
     { why: why[mode], statements: users(tables).map(mode === "sync" ? syncEvent : asyncEvent) },
     {
       why: "Events of a change table, of an earlier setup, go.",
-      statements: [...Changes.removal(tables), Changes.askCompareIfThere]
+      statements: [...Changes.removal(tables), Changes.askCompareIfInstalled]
     }
   ]
 }
@@ -173,7 +173,7 @@ const registrations = (mode: FeedMode): Definition => ({
 /** Statement of an event that passes a call to the service. */
 const told = (mode: FeedMode): string =>
   mode === "changes"
-    ? `IF $after.op != 'refresh' { ${Changes.leaveCall("{ op: $after.op, view: $after.view, clientId: $after.clientId, surql: $after.surql, params: $after.params ?? {}, ttl: <string> $after.ttl }")} };`
+    ? `IF $after.op != 'refresh' { ${Changes.noteCall("{ op: $after.op, view: $after.view, clientId: $after.clientId, surql: $after.surql, params: $after.params ?? {}, ttl: <string> $after.ttl }")} };`
     : `IF $after.op = 'register' { ${post("/view/register", "{ id: $after.view, surql: $after.surql, clientId: $after.clientId, ttl: <string> $after.ttl, params: $after.params ?? {} }")} };
   IF $after.op = 'unregister' AND $owner != NONE { ${post("/view/unregister", "{ id: $after.view }")} };`
 
@@ -237,7 +237,7 @@ export const feed = (options: Feed): ReadonlyArray<Definition> => [
 export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...withoutPosts(tables),
   ...Changes.removal(tables),
-  Changes.askCompareIfThere,
+  Changes.askCompareIfInstalled,
   `REMOVE EVENT IF EXISTS svc_deleted ON ${queryTable}`,
   `REMOVE TABLE IF EXISTS ${callTable}`,
   ...["register", "refresh", "unregister", "key"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),

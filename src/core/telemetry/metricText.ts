@@ -44,7 +44,7 @@ const familyLines = ({ metric: { help, name, type }, series }: Family): Readonly
 export const render = (families: ReadonlyArray<Family>): string => `${families.flatMap(familyLines).join("\n")}\n`
 
 /** Whether a request for figures wants this text and not the specification's JSON (D34). */
-export const wanted = (accept: string | undefined, format: string | undefined): boolean =>
+export const wantsText = (accept: string | undefined, format: string | undefined): boolean =>
   format === "prometheus" ||
   (format === undefined &&
     accept !== undefined &&

@@ -22,7 +22,7 @@ export interface Entry {
 }
 
 /** The queries after one more abnormal end in `query`. */
-export const struck = (
+export const withAbnormalEnd = (
   entries: ReadonlyArray<Entry>,
   { id, last, query }: Omit<Entry, "ends">
 ): ReadonlyArray<Entry> => {

@@ -6,8 +6,8 @@
  * often as the others.
  */
 import { Effect } from "effect"
-import { noWays } from "../../core/cluster/term.ts"
-import type { LogMember, Told } from "../../ports/SharedLog.ts"
+import { noContacts } from "../../core/cluster/term.ts"
+import type { LogMember, ReportedMember } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import * as Frame from "./frame.ts"
 import type { Link } from "./link.ts"
@@ -40,7 +40,11 @@ export const config = (log: string) => ({
 export const announce = (link: Link, log: string, member: LogMember): Effect.Effect<void, WalFailed> =>
   link.tell(subjectOf(log, member.name), JSON.stringify(member))
 
-export const list = (link: Link, log: string, withinMs: number): Effect.Effect<ReadonlyArray<Told>, WalFailed> =>
+export const list = (
+  link: Link,
+  log: string,
+  withinMs: number
+): Effect.Effect<ReadonlyArray<ReportedMember>, WalFailed> =>
   Effect.gen(function* () {
     const stream = streamOf(log)
     const { error, state } = yield* link.api(`STREAM.INFO.${stream}`, { subjects_filter: `${prefixOf(log)}.*` })
@@ -51,7 +55,7 @@ export const list = (link: Link, log: string, withinMs: number): Effect.Effect<R
     })
     const told = found
       .filter((each) => each !== undefined)
-      .map(({ at, data }) => ({ at, member: { ...noWays, ...(JSON.parse(Frame.textOf(data)) as LogMember) } }))
+      .map(({ at, data }) => ({ at, member: { ...noContacts, ...(JSON.parse(Frame.textOf(data)) as LogMember) } }))
     const now = told.reduce((latest, { at }) => Math.max(latest, at), 0)
     return told
       .filter(({ at }) => now - at <= withinMs)

@@ -10,7 +10,7 @@ import * as JsonText from "../../core/jsonText.ts"
 import type { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
-import type { TermOf } from "../../ports/SharedLog.ts"
+import type { LeaderTerm } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import { checkRoom, failedWithLog, type RowPut, type Row as Stored, storeOver } from "../poolRows.ts"
 import * as Frame from "./frame.ts"
@@ -117,7 +117,7 @@ export class Pool {
     private readonly journal: Journal,
     private readonly writer: Writer,
     private readonly frames: PoolFrames,
-    private readonly term: TermOf
+    private readonly term: LeaderTerm
   ) {
     const rows = Effect.suspend(() => Effect.map(this.read, () => this.rows.stored))
     this.store = storeOver({

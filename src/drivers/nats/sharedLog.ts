@@ -6,7 +6,7 @@
  */
 import { Effect } from "effect"
 import type { Attempt } from "../../core/cluster/term.ts"
-import type { Durability, LogMember, LogRow, SharedLogShape, TermOf } from "../../ports/SharedLog.ts"
+import type { Durability, LeaderTerm, LogMember, LogRow, SharedLogShape } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import * as Frame from "./frame.ts"
 import { Journal, subjectOf } from "./journal.ts"
@@ -201,7 +201,7 @@ class NatsLog {
       return Members.announce(this.journal.link, this.journal.log, member)
     })
 
-  readonly termPool = (term: TermOf) => {
+  readonly termPool = (term: LeaderTerm) => {
     this.pool = new Pool(this.journal, this.writer, this.poolFrames, term)
     return this.pool.store
   }

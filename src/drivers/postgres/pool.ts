@@ -9,7 +9,7 @@ import * as JsonText from "../../core/jsonText.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
-import type { TermOf } from "../../ports/SharedLog.ts"
+import type { LeaderTerm } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import { failedWithLog, type RowPut, readAll, type Row as Stored, storeOver } from "../poolRows.ts"
 import type { Link } from "./link.ts"
@@ -95,7 +95,7 @@ const pageOf =
     )
 
 /** The pool of one term. */
-export const make = (link: Link, log: string, { epoch, isOver, superseded }: TermOf): PoolStoreShape => {
+export const make = (link: Link, log: string, { epoch, isOver, superseded }: LeaderTerm): PoolStoreShape => {
   const turn = Effect.unsafeMakeSemaphore(1)
   let written = 0
   const over = Effect.suspend(() => link.failed("fenced", "another scheduler leads it now, or may"))

@@ -7,8 +7,8 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
-import { type Attempt, type Frame, noWays, type Ways } from "../../core/cluster/term.ts"
-import type { LogRow, SharedLogShape, Told } from "../../ports/SharedLog.ts"
+import { type Attempt, type Contacts, type Frame, noContacts } from "../../core/cluster/term.ts"
+import type { LogRow, ReportedMember, SharedLogShape } from "../../ports/SharedLog.ts"
 import { dropped, type WalFailed } from "../../ports/Wal.ts"
 import { Link, type Row } from "./link.ts"
 import * as Pool from "./pool.ts"
@@ -107,9 +107,9 @@ const rowOf = (row: Row): LogRow => ({
   leaderUrl: textIn(row.url)
 })
 
-const memberOf = (row: Row): Told => ({
-  ...noWays,
-  ...(JSON.parse(textIn(row.ways) ?? "{}") as Omit<Ways, "self">),
+const memberOf = (row: Row): ReportedMember => ({
+  ...noContacts,
+  ...(JSON.parse(textIn(row.ways) ?? "{}") as Omit<Contacts, "self">),
   self: String(row.self),
   name: String(row.name),
   url: String(row.url),

@@ -11,7 +11,7 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Data, Duration, Effect, Fiber, Stream } from "effect"
 import { reasonOf } from "../../core/reason.ts"
-import type { Flow, Heard } from "../../ports/SspClient.ts"
+import type { AnswerEvents, OpenCall } from "../../ports/SspClient.ts"
 import { isWireError, type WireError } from "../../protocol/errors.ts"
 
 interface Request {
@@ -53,7 +53,7 @@ export interface OpeningRequest extends Request {
 }
 
 /** Headers by lower-case name. */
-type Headers = Parameters<Heard["head"]>[1]
+type Headers = Parameters<AnswerEvents["head"]>[1]
 
 export interface Answered {
   readonly status: number
@@ -69,7 +69,7 @@ export class NoAnswer extends Data.TaggedError("NoAnswer")<{
 }> {}
 
 /** A request whose body is written bit by bit, and its answer. */
-interface Pour extends Pick<Flow, "close"> {
+interface Pour extends Pick<OpenCall, "close"> {
   readonly write: (text: string) => void
   readonly end: () => void
 }
@@ -77,9 +77,9 @@ interface Pour extends Pick<Flow, "close"> {
 export interface Exchange {
   readonly request: (sent: SentRequest) => Effect.Effect<Answered, NoAnswer>
   /** Opens an answer by callback, which is never called before this returns. */
-  readonly open: (opening: OpeningRequest, heard: Heard) => Flow
+  readonly open: (opening: OpeningRequest, heard: AnswerEvents) => OpenCall
   /** {@link open} with a body that is written bit by bit. Absent: this client sends whole bodies. */
-  readonly pour?: (opening: Omit<OpeningRequest, "body">, heard: Heard) => Pour
+  readonly pour?: (opening: Omit<OpeningRequest, "body">, heard: AnswerEvents) => Pour
   /** A client for answers that are passed on; it connects to `addresses` only. */
   readonly clientAt: (addresses: ReadonlyArray<string> | undefined) => HttpClient.HttpClient
 }

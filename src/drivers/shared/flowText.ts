@@ -3,10 +3,10 @@
  * connection is paused.
  */
 import { Effect, Option, type Scope } from "effect"
-import type { Pieces } from "../../ports/SchedulerClient.ts"
-import type { Flow, Heard } from "../../ports/SspClient.ts"
+import type { TextPieces } from "../../ports/SchedulerClient.ts"
+import type { AnswerEvents, OpenCall } from "../../ports/SspClient.ts"
 
-type Head = Parameters<Heard["head"]>
+type Head = Parameters<AnswerEvents["head"]>
 
 /** Waiting characters at which the connection is paused. */
 const most = 4 * 1024 * 1024
@@ -16,7 +16,7 @@ const refusalLength = 4096
 
 interface Answering<E> {
   /** Sends the request; never calls back before it has returned. */
-  readonly open: (heard: Heard) => Flow
+  readonly open: (heard: AnswerEvents) => OpenCall
   /** Error for another status than 200, with the answer's text. */
   readonly refused: (status: number, headers: Head[1], text: string) => E
   /** Error for an answer that broke off or never came. */
@@ -30,7 +30,7 @@ class Waiting<E> {
   private taker: ((taken: Effect.Effect<string, Option.Option<E>>) => void) | undefined
   private isPaused = false
 
-  constructor(private readonly flow: () => Flow) {}
+  constructor(private readonly flow: () => OpenCall) {}
 
   put(piece: string): void {
     this.pieces.push(piece)
@@ -47,7 +47,7 @@ class Waiting<E> {
     if (this.taker !== undefined) this.give()
   }
 
-  readonly next: Pieces<E> = Effect.async((resume) => {
+  readonly next: TextPieces<E> = Effect.async((resume) => {
     this.taker = resume
     if (this.pieces.length > 0 || this.ended !== undefined) this.give()
     return Effect.sync(() => {
@@ -71,12 +71,12 @@ class Waiting<E> {
 }
 
 interface Begun<E> {
-  readonly pieces: Pieces<E>
-  readonly flow: Flow
+  readonly pieces: TextPieces<E>
+  readonly flow: OpenCall
 }
 
 /** Succeeds when the answer has begun; the answer is closed with the scope, or by an interrupt. */
-export const open = <E>(answering: Answering<E>): Effect.Effect<Pieces<E>, E, Scope.Scope> =>
+export const open = <E>(answering: Answering<E>): Effect.Effect<TextPieces<E>, E, Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(begun(answering)), ({ flow, pieces }) =>
       Effect.as(

@@ -59,7 +59,7 @@ export const makeUrlJudge = (
     if (verdicts.size >= maxResolved) verdicts.clear()
     const judged = {
       addresses,
-      mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []),
+      mayHear: Hosts.mayReceiveSecret(url, allowedHosts, addresses ?? []),
       refused: refusal(url, host, addresses ?? [])
     }
     verdicts.set(url, judged)

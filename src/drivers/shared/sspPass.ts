@@ -8,7 +8,7 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Duration, Effect, Stream } from "effect"
 import { isRefused } from "../../core/reason.ts"
-import { type Passed, type PassedAnswer, SspUnreachable } from "../../ports/SspClient.ts"
+import { type ForwardedAnswer, type ForwardedRequest, SspUnreachable } from "../../ports/SspClient.ts"
 import type { Exchange } from "./exchange.ts"
 import type { JudgedUrl } from "./judge.ts"
 
@@ -17,7 +17,11 @@ export const silence = Duration.seconds(45)
 
 const kept = ["www-authenticate", "retry-after", "cache-control", "etag", "x-accel-buffering"] as const
 
-const headersOf = ({ authorization, ifNoneMatch, lastEventId }: Passed): { readonly [name: string]: string } => ({
+const headersOf = ({
+  authorization,
+  ifNoneMatch,
+  lastEventId
+}: ForwardedRequest): { readonly [name: string]: string } => ({
   // The answer is passed on; the scheduler compresses it itself for the client.
   "accept-encoding": "identity",
   ...(authorization === undefined ? {} : { authorization }),
@@ -28,7 +32,7 @@ const headersOf = ({ authorization, ifNoneMatch, lastEventId }: Passed): { reado
 /** `judge`: resolves a URL's name, and decides whether a secret may go there. */
 export const make =
   (clientAt: Exchange["clientAt"], judge: (url: string) => Effect.Effect<JudgedUrl>, timeoutMs: number) =>
-  (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
+  (ssp: string, url: string, asked: ForwardedRequest): Effect.Effect<ForwardedAnswer, SspUnreachable> =>
     Effect.gen(function* () {
       const unreachable = (why: string, refused = false) =>
         new SspUnreachable({ message: `SSP ${ssp} at ${url} ${why}`, refused })

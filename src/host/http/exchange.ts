@@ -12,7 +12,7 @@ import { Effect, Layer, type Scope } from "effect"
 import { reasonOf } from "../../core/reason.ts"
 import * as Http from "../../drivers/shared/exchange.ts"
 import type { Tls } from "../../node/config/tls.ts"
-import type { Flow, Heard } from "../../ports/SspClient.ts"
+import type { AnswerEvents, OpenCall } from "../../ports/SspClient.ts"
 import { JudgedPools } from "./judgedPools.ts"
 import { connectorOf } from "./tlsClient.ts"
 
@@ -169,12 +169,12 @@ const pourOn =
  * An answer that goes on. Streams of a scheduler's clients pass through here byte for byte, at the cost of a few calls
  * and no fiber.
  */
-class FlowHandler implements Flow, Dispatcher.DispatchHandler {
+class FlowHandler implements OpenCall, Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
   private isPaused = false
   private isOver = false
 
-  constructor(private readonly heard: Heard) {}
+  constructor(private readonly heard: AnswerEvents) {}
 
   readonly pause = (): void => {
     this.isPaused = true
@@ -231,8 +231,8 @@ const flowOn = (
   { agent, judged }: Connections,
   { addresses, headers, method, silenceMs, url, withinMs }: Omit<Http.OpeningRequest, "body">,
   body: string | Readable | null,
-  heard: Heard
-): Flow => {
+  heard: AnswerEvents
+): OpenCall => {
   const { origin, pathname, search } = new URL(url)
   const flowing = new FlowHandler(heard)
   const dispatcher = addresses === undefined ? agent : judged.at(origin, addresses)

@@ -17,7 +17,7 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "n
 import { runInNewContext } from "node:vm"
 import { Effect, Layer } from "effect"
 import { reasonOf } from "../../core/reason.ts"
-import { collected, limitOf, type Memory, machineBytesOf, unusedMemory } from "../../core/record/memory.ts"
+import { afterCollection, limitOf, type Memory, machineBytesOf, unusedMemory } from "../../core/record/memory.ts"
 import { Heap, unwatchedHeap } from "../../ports/ProcessFigures.ts"
 
 const mebibyte = 2 ** 20
@@ -152,7 +152,7 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   }
   const note = (): void => {
     space.collected()
-    memory = collected(memory, space.bytes)
+    memory = afterCollection(memory, space.bytes)
     if (memory.isFull && timer === undefined) again(pauseMs)
   }
   const observer = new PerformanceObserver((list) => {

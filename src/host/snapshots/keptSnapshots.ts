@@ -9,11 +9,11 @@
 import { Clock, Effect } from "effect"
 import {
   type KeptSnapshot,
-  type Offer,
   parseName,
   type ReplicaFileShape,
   type Snapshot,
   SnapshotFailed,
+  type SnapshotOffer,
   type SnapshotStore,
   type SnapshotsShape
 } from "../../ports/Snapshots.ts"
@@ -46,7 +46,7 @@ class KeptSnapshots implements SnapshotsShape {
     )
   )
 
-  private open({ logId, name, seq, sha256 }: KeptSnapshot): Offer["open"] {
+  private open({ logId, name, seq, sha256 }: KeptSnapshot): SnapshotOffer["open"] {
     return Effect.map(this.store.open(name), ({ bytes, content }): Snapshot => ({ logId, seq, sha256, bytes, content }))
   }
 
@@ -54,7 +54,7 @@ class KeptSnapshots implements SnapshotsShape {
     Effect.map(this.listed, (all) =>
       all
         .filter(({ seq }) => seq >= atLeast)
-        .map((each): Offer => ({ from: this.store.shown(each.name), open: this.open(each) }))
+        .map((each): SnapshotOffer => ({ from: this.store.shown(each.name), open: this.open(each) }))
     )
 
   /** Time at which a snapshot was written; undefined if its content does not match its name. */

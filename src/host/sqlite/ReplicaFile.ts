@@ -63,7 +63,7 @@ const faultOf = (head: Uint8Array): string | undefined => {
   if (new TextDecoder().decode(head.subarray(0, 15)) !== "SQLite format 3") return "it is no SQLite file"
   // `user_version`, by the file format.
   const layout = new DataView(head.buffer, head.byteOffset).getInt32(60)
-  return Layout.tooNew(layout, SqliteReplica.layout)?.message
+  return Layout.layoutFault(layout, SqliteReplica.layout)?.message
 }
 
 /** A replica that forwards to the current one, so that a restored replica can replace it. */

@@ -4,7 +4,7 @@
  * In one place, so that an operator reads the same messages from both.
  */
 import { Effect, Random, Redacted } from "effect"
-import { type KnownSecret, oneSecret, sameAs } from "../../core/access/scopedSecrets.ts"
+import { type KnownSecret, namesWithSecret, oneSecret } from "../../core/access/scopedSecrets.ts"
 import * as ServiceFile from "../../core/settings/serviceFile.ts"
 import type { ConfigSourceShape } from "../../ports/ConfigSource.ts"
 import { StartFault } from "../../ports/StartFault.ts"
@@ -55,7 +55,7 @@ export const sameSecretFaults = (
   others: ReadonlyArray<string | undefined>,
   settings: string
 ): ReadonlyArray<string> =>
-  sameAs(
+  namesWithSecret(
     scoped ?? [],
     others.filter((one) => one !== undefined)
   ).map((name) => `SVC_AUTH_SECRETS: ${name} has the secret of ${settings}, which opens everything; must be another`)

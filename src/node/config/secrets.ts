@@ -30,7 +30,9 @@ export class Secrets {
 
   /** Getter of a setting's current value. */
   hold<A>(knob: Settings.Knob<A>, value: A): () => A {
-    return this.follow("secret", `${knob.env}_FILE`, value, (faults) => Settings.reread(knob, this.sources, faults))
+    return this.follow("secret", `${knob.env}_FILE`, value, (faults) =>
+      Settings.rereadSecret(knob, this.sources, faults)
+    )
   }
 
   /** Getter of a secret whose file a key of the configuration file names; an absent one is not reloaded. */

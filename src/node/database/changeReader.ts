@@ -22,7 +22,7 @@ import {
   type ChangeRow,
   type ChangesRead,
   type ChangeTable,
-  type Portion,
+  type ReadBounds,
   UpstreamError,
   type ViewCall
 } from "../../ports/Upstream.ts"
@@ -44,7 +44,7 @@ export const namedRecords = ({ records, rows }: ChangesRead): ReadonlyArray<Name
 
 /** Takes rows of the change table and deletes earlier ones, for the service that follows the database. */
 export type TakeRows = (
-  most: Portion,
+  most: ReadBounds,
   done: ReadonlyArray<RecordId>,
   apart: ReadonlyArray<RecordId>
 ) => Effect.Effect<ChangesRead | undefined, UpstreamError>

@@ -9,7 +9,7 @@
 import { Duration, Effect, Either } from "effect"
 import { atEnd } from "../../ports/Front.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import type { Holding, UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
+import type { FollowerState, UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
 import { uuid } from "../config/configuration.ts"
 
 type NumberedTable = Pick<UpstreamTable, "name" | "id">
@@ -124,7 +124,7 @@ export class ReaderLease {
   /** Runs work that deletes rows, with the token and the store's position; not beside a renewal. */
   during<A, E, E2>(
     position: Effect.Effect<number, E2>,
-    work: (holding: Holding | undefined) => Effect.Effect<A, E>
+    work: (holding: FollowerState | undefined) => Effect.Effect<A, E>
   ): Effect.Effect<A, E | E2> {
     return Effect.suspend(() => {
       const { token } = this

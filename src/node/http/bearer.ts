@@ -5,7 +5,7 @@
  * In one place, because a comparison that ends early on one server is a hole in both.
  */
 import { Redacted } from "effect"
-import { hashOf, type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
+import { hashOf, type KnownSecret, reservedNames } from "../../core/access/scopedSecrets.ts"
 import type { Scope } from "../../core/access/scopes.ts"
 import type { Caller } from "../../protocol/access.ts"
 
@@ -60,7 +60,7 @@ const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => (
   message: `needs a secret with the scope ${scope}; the secret ${JSON.stringify(name)} has ${scopes.join(", ")} (setting SVC_AUTH_SECRETS)`
 })
 
-const anybody: Judgement = { caller: { name: reserved.open, onlySsp: undefined, sees: "whole" } }
+const anybody: Judgement = { caller: { name: reservedNames.open, onlySsp: undefined, sees: "whole" } }
 
 /** Judges every request of a server. `secrets` undefined: callers need none. */
 export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefined, unauthorized: Turned) => {
@@ -68,10 +68,10 @@ export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefine
   const holderOf = makeHolderOf(secrets)
   return (authorization: string | undefined, scope: Scope): Judgement => {
     const holder = holderOf(authorization)
-    if (holder === undefined) return { turned: unauthorized, name: reserved.unknown }
+    if (holder === undefined) return { turned: unauthorized, name: reservedNames.unknown }
     if (!holder.scopes.includes(scope)) return { turned: scopeRequired(holder, scope), name: holder.name }
     const { name, scopes } = holder
     const sees = scopes.includes("admin") ? "whole" : "kinds"
-    return { caller: { name, onlySsp: name === reserved.one ? undefined : name, sees } }
+    return { caller: { name, onlySsp: name === reservedNames.one ? undefined : name, sees } }
   }
 }

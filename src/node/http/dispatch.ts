@@ -6,7 +6,7 @@
  * request.
  */
 import { Cause, Effect, Either, Exit, FiberId, Runtime, type Scope } from "effect"
-import { reserved } from "../../core/access/scopedSecrets.ts"
+import { reservedNames } from "../../core/access/scopedSecrets.ts"
 import { Audit, unknownAddress } from "../../ports/Audit.ts"
 import type { Answer, Asked, Front, NoText, PiecesAnswer, Reply } from "../../ports/Front.ts"
 import type { Caller } from "../../protocol/access.ts"
@@ -36,7 +36,7 @@ interface Surroundings extends Omit<DispatchParts, "api" | "routes"> {
   readonly turnedAway: (typeof Audit.Service)["turnedAway"]
 }
 
-const nobody: Caller["Type"] = { name: reserved.open, onlySsp: undefined, sees: "kinds" }
+const nobody: Caller["Type"] = { name: reservedNames.open, onlySsp: undefined, sees: "kinds" }
 
 const isAnswered = (answer: RouteAnswer): answer is Answer | PiecesAnswer => !("flow" in answer)
 

@@ -6,7 +6,7 @@
  */
 import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import { Effect } from "effect"
-import { type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
+import { type KnownSecret, reservedNames } from "../../core/access/scopedSecrets.ts"
 import * as ViewToken from "../../core/access/viewToken.ts"
 import { type Judgement, tokenIn } from "./bearer.ts"
 
@@ -176,12 +176,12 @@ export const callerOf = (
   view: string | undefined
 ): Judgement | undefined => {
   const given = tokenIn(authorization)
-  if (given === undefined || !ViewToken.isMeant(given)) return undefined
+  if (given === undefined || !ViewToken.isTokenForm(given)) return undefined
   const grant = tokens.judge(given)
-  if ("code" in grant) return { turned: grant, name: reserved.token }
+  if ("code" in grant) return { turned: grant, name: reservedNames.token }
   return view === undefined || grantsView(grant, view)
-    ? { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
-    : { turned: notNamed, name: reserved.token }
+    ? { caller: { name: reservedNames.token, onlySsp: undefined, sees: "kinds", grant } }
+    : { turned: notNamed, name: reservedNames.token }
 }
 
 /** The caller of a view's stream by the ticket in the request's target; undefined if there is none. */
@@ -190,8 +190,8 @@ export const callerByTicket = (tokens: ViewTokens, url: string, view: string | u
   if (ticket === null || view === undefined || !url.includes("?")) return undefined
   const grant = tokens.redeem(ticket, view)
   return "code" in grant
-    ? { turned: grant, name: reserved.token }
-    : { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
+    ? { turned: grant, name: reservedNames.token }
+    : { caller: { name: reservedNames.token, onlySsp: undefined, sees: "kinds", grant } }
 }
 
 /** Permission of `caller` to follow `view`, or of `token`'s bearer if one is given. */

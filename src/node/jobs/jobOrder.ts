@@ -9,13 +9,13 @@ import * as Datetimes from "../../core/surql/values/datetime.ts"
 import { compareRecords } from "../../core/surql/values/order.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { Datetime, type Value } from "../../core/surql/values/value.ts"
-import type { Place } from "../../ports/JobStore.ts"
+import type { JobListPosition } from "../../ports/JobStore.ts"
 
 /** `updated_at` of a job record; undefined unless a datetime. */
 export const updatedAtOf = (value: Value): Datetime | undefined => (value instanceof Datetime ? value : undefined)
 
 /** Negative: `a` is listed before `b`. */
-export const compare = (a: Place, b: Place): number => {
+export const compare = (a: JobListPosition, b: JobListPosition): number => {
   if (a.at !== undefined && b.at !== undefined)
     return b.at.seconds - a.at.seconds || b.at.nanos - a.at.nanos || compareRecords(b.ref, a.ref)
   return a.at === b.at ? compareRecords(b.ref, a.ref) : a.at === undefined ? 1 : -1
@@ -24,10 +24,11 @@ export const compare = (a: Place, b: Place): number => {
 const never = "-"
 
 /** A place as text, for the request of the next page. */
-export const cursor = ({ at, ref }: Place): string => `${at === undefined ? never : Datetimes.render(at)} ${ref.text}`
+export const cursor = ({ at, ref }: JobListPosition): string =>
+  `${at === undefined ? never : Datetimes.render(at)} ${ref.text}`
 
 /** Parses {@link cursor}. */
-export const parse = (text: string): Place | undefined => {
+export const parse = (text: string): JobListPosition | undefined => {
   const end = text.indexOf(" ")
   const at = end < 0 || text.slice(0, end) === never ? undefined : Datetimes.parse(text.slice(0, end))
   const ref = Ids.parse(text.slice(end + 1))
@@ -35,7 +36,7 @@ export const parse = (text: string): Place | undefined => {
 }
 
 /** Collects the first `size` jobs in list order. O(n log size) for n jobs, and memory for two pages. */
-export class JobPage<A extends Place> {
+export class JobPage<A extends JobListPosition> {
   private found: Array<A> = []
 
   constructor(private readonly size: number) {}

@@ -6,7 +6,7 @@
  * callback: a turn in which the log moves costs each feed one look at each event and one write.
  */
 import { Context, Duration, Effect, FiberSet, Layer, type Scope } from "effect"
-import type { AppliedPosition, Home } from "../../core/cluster/messages.ts"
+import type { AppliedPosition, RegisteredSsp } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import { FeedWriter } from "../../core/record/feedWriter.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
@@ -87,7 +87,7 @@ class Feed {
 
   constructor(
     private readonly context: FeedContext,
-    readonly home: Home,
+    readonly home: RegisteredSsp,
     { after, tables }: FeedAsked
   ) {
     const { epoch, logId } = context.pool.identity
@@ -202,7 +202,7 @@ const headers = { "content-type": Wire.feedType, "cache-control": "no-store" }
 
 interface FeedsShape {
   /** The SSP of a registration; undefined if the registration has ended. */
-  readonly homeOf: (registration: number) => Home | undefined
+  readonly homeOf: (registration: number) => RegisteredSsp | undefined
   /** Why a feed cannot be opened; undefined if it can. */
   readonly refusal: (asked: FeedAsked) => Refusal | undefined
   /** Opens a feed, or answers why not. */
@@ -271,7 +271,7 @@ class Open implements FeedsShape {
     )
   }
 
-  homeOf(registration: number): Home | undefined {
+  homeOf(registration: number): RegisteredSsp | undefined {
     return State.inRegistration(this.pool.state(), registration)
   }
 

@@ -18,7 +18,7 @@ import { NodeFigures } from "../../ports/NodeFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { SspClient } from "../../ports/SspClient.ts"
-import { aheadMs, steadyMs } from "../../ports/Turn.ts"
+import { steadyAheadMs, steadyMs } from "../../ports/Turn.ts"
 import { AssignedViews } from "../../protocol/overview.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { Cloned, SchedulerApi, SchedulerBearer, ViewBearer } from "../../protocol/SchedulerApi.ts"
@@ -87,7 +87,7 @@ const view = Effect.gen(function* () {
     views: {
       response: ({ urlParams: { after, limit = 100, order, search, ssp } }) =>
         Effect.clock.pipe(
-          Effect.map(aheadMs),
+          Effect.map(steadyAheadMs),
           Effect.flatMap((ahead) =>
             order === "cost"
               ? ViewListing.costliest(pool.state(), ahead, client, { limit, search, ssp })
@@ -151,7 +151,7 @@ const ssp = Effect.gen(function* () {
   const pool = yield* Pool
   const client = yield* SspClient
   const config = yield* SchedulerConfig
-  const { spoken } = yield* Leadership
+  const { sspCalled } = yield* Leadership
   const audited = yield* Audit.make
   const actingFor = yield* SspAuthority.make
   const jobs = yield* JobFeed
@@ -188,7 +188,7 @@ const ssp = Effect.gen(function* () {
         Effect.gen(function* () {
           const { cpu_usage, incarnation, memory_usage, registration, ssp_id, unheard, views } = call.payload
           yield* actingFor(call, ssp_id)
-          if (unheard !== true) spoken()
+          if (unheard !== true) sspCalled()
           const reply = yield* pool.ask((ref) => ({
             tag: "Heartbeat",
             ref,
@@ -262,7 +262,7 @@ const monitor = Effect.gen(function* () {
   return group(SchedulerApi, "monitor", {
     metrics: {
       response: ({ asked: { headers }, urlParams }) =>
-        Text.wanted(headers["accept"], urlParams.format)
+        Text.wantsText(headers["accept"], urlParams.format)
           ? Effect.map(nodeFigures, Answers.figures)
           : Effect.map(steadyMs, (now) => Answers.plainJson(Monitor.metrics(pool.state(), now, startedAt)))
     },

@@ -32,7 +32,7 @@ export const make = Effect.gen(function* () {
       attributes: { "svc.changes": changes.right.length }
     })
     ingest.offer(
-      Event.arrivedOf(changes.right, json),
+      Event.receivedChangesOf(changes.right, json),
       (outcome) => {
         const answer: Answer = Either.isRight(outcome)
           ? { status: 200, body: `{"seq":${outcome.right.seq},"delivered":${outcome.right.delivered}}` }

@@ -12,7 +12,7 @@ import type { Call, RouteAnswer } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import { bytesOf, type EndReason, endOf } from "../../node/streams/viewEvent.ts"
 import { Serving } from "../../ports/Front.ts"
-import type { PassedAnswer } from "../../ports/SspClient.ts"
+import type { ForwardedAnswer } from "../../ports/SspClient.ts"
 import { SspClient, SspUnreachable } from "../../ports/SspClient.ts"
 import type { Sees } from "../../protocol/access.ts"
 import { SchedulerConfig } from "../Config.ts"
@@ -45,7 +45,7 @@ const queryOf = ({ errors, format }: Asked, sees: Sees): string => {
  * Body of the answer. An event stream whose SSP is gone ends with the reason from `over`, so that the client asks
  * again; any other body that breaks off must not look complete.
  */
-const bodyOf = ({ body, contentType }: PassedAnswer, over: Effect.Effect<EndReason>) => {
+const bodyOf = ({ body, contentType }: ForwardedAnswer, over: Effect.Effect<EndReason>) => {
   if (!contentType.startsWith("text/event-stream")) return body
   let reason: EndReason | undefined
   const stop = Effect.map(over, (why) => {
@@ -76,7 +76,7 @@ export const toSsp = Effect.map(
         const over = grant === undefined ? stopped : Effect.race(stopped, tokens.lapse(grant))
         // Interruptible, because the handler around it is not and the time-out must be able to end it.
         return Effect.interruptible(
-          client.pass(ssp.ssp, ssp.url, {
+          client.forward(ssp.ssp, ssp.url, {
             method: as ?? (isMethod(method) ? method : "GET"),
             path,
             authorization,

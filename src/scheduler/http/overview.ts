@@ -14,7 +14,7 @@ import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
-import { aheadMs, steadyMs } from "../../ports/Turn.ts"
+import { steadyAheadMs, steadyMs } from "../../ports/Turn.ts"
 import type { SchedulerOverview, SspSeen } from "../../protocol/overview.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { JobFeed } from "../ingest/JobFeed.ts"
@@ -109,7 +109,7 @@ export const make = (startedAt: number) =>
           id: view,
           query: Quarantine.partsOf(query).surql,
           ends,
-          last: isoOf(at - aheadMs(clock))
+          last: isoOf(at - steadyAheadMs(clock))
         })),
         jobs: HashMap.size(state.jobs),
         jobs_waiting: Waiting.size(state.waitingJobs),

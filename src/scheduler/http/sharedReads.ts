@@ -3,7 +3,7 @@
  * share the next read, so that each sees the writes before it.
  */
 import type { Reply } from "../../ports/Front.ts"
-import type { Flow, Heard } from "../../ports/SspClient.ts"
+import type { AnswerEvents, OpenCall } from "../../ports/SspClient.ts"
 
 /**
  * Sends a read to the SSP; returns false if it cannot be sent. `began` passes on the answer that arrives, `failed` is
@@ -11,8 +11,8 @@ import type { Flow, Heard } from "../../ports/SspClient.ts"
  */
 export type SendRead = (
   ifNoneMatch: string | undefined,
-  heard: Heard,
-  began: (flow: Flow) => void,
+  heard: AnswerEvents,
+  began: (flow: OpenCall) => void,
   failed: () => void
 ) => boolean
 
@@ -28,16 +28,16 @@ const maxBytes = 1024 * 1024
 
 const kept = ["cache-control", "etag"] as const
 
-const keptOf = (headers: Parameters<Heard["head"]>[1]): { readonly [name: string]: string } =>
+const keptOf = (headers: Parameters<AnswerEvents["head"]>[1]): { readonly [name: string]: string } =>
   Object.fromEntries(kept.flatMap((name) => (typeof headers[name] === "string" ? [[name, headers[name]]] : [])))
 
 /**
  * One read at an SSP, and the clients that share its answer; an answer that cannot be shared is left to {@link
  * Waiting.pass}.
  */
-class Read implements Heard {
+class Read implements AnswerEvents {
   private readonly waiting = new Set<Waiting>()
-  private flow: Flow | undefined
+  private flow: OpenCall | undefined
   private headers: { readonly [name: string]: string } = {}
   private status = 0
   private readonly pieces: Array<Uint8Array> = []
@@ -69,7 +69,7 @@ class Read implements Heard {
     return others.every(({ ifNoneMatch }) => ifNoneMatch === first?.ifNoneMatch) ? first?.ifNoneMatch : undefined
   }
 
-  readonly head: Heard["head"] = (status, headers) => {
+  readonly head: AnswerEvents["head"] = (status, headers) => {
     this.status = status
     this.headers = keptOf(headers)
     const isShort = Number(headers["content-length"] ?? 0) <= maxBytes
@@ -94,7 +94,7 @@ class Read implements Heard {
     })
   }
 
-  private readonly began = (flow: Flow): void => {
+  private readonly began = (flow: OpenCall): void => {
     this.flow = flow
     if (this.isOver) flow.close()
   }

@@ -2,7 +2,7 @@
 import { Effect, HashMap } from "effect"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
-import { mentions, page } from "../../core/listing.ts"
+import { containsText, page } from "../../core/listing.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { SspClientShape } from "../../ports/SspClient.ts"
@@ -64,7 +64,7 @@ export const views = (
     if (view.gone || (ssp !== undefined && State.at(state, view.home)?.ssp !== ssp)) return false
     if (search === undefined || search === "") return true
     const body = bodyOf(view)
-    return mentions(search, textOf(body["id"]), textOf(body["clientId"]), textOf(body["surql"]))
+    return containsText(search, textOf(body["id"]), textOf(body["clientId"]), textOf(body["surql"]))
   }
   const { items, next } = page(HashMap.entries(state.views), {
     after: after === undefined ? undefined : (viewKey(after) ?? after),

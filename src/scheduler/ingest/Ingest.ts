@@ -57,7 +57,7 @@ type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
 
 /** One caller's changes. `done` is called exactly once. */
 interface Work extends Taking {
-  readonly arrived: ReadonlyArray<Event.Arrived>
+  readonly arrived: ReadonlyArray<Event.ReceivedChange>
   /** Number of the schema by which untyped changes were typed. */
   readonly typedBy: number
   /** New definitions of the database, if the one change holds them. */
@@ -87,9 +87,9 @@ export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
   Ingest,
   {
     /** Offers changes; `done` is called exactly once, now or later. */
-    readonly offer: (arrived: ReadonlyArray<Event.Arrived>, done: Work["done"], trace?: string) => void
+    readonly offer: (arrived: ReadonlyArray<Event.ReceivedChange>, done: Work["done"], trace?: string) => void
     /** Returns when the changes are durable, or (by default) when the ready SSPs have applied them too. */
-    readonly ingest: (arrived: ReadonlyArray<Event.Arrived>, taking?: Taking) => Effect.Effect<Ingested, Refusal>
+    readonly ingest: (arrived: ReadonlyArray<Event.ReceivedChange>, taking?: Taking) => Effect.Effect<Ingested, Refusal>
     /** Logs definitions (a text of `core/surreal/definitionsRecord`), unless the log holds them already. */
     readonly define: (text: string) => Effect.Effect<void, Refusal>
     /** Called with the changes just applied to the replica, before any other is. */
@@ -169,7 +169,7 @@ class Owing {
 }
 
 /** A change to be logged, and its record afterwards. */
-interface Made extends Event.Arrived {
+interface Made extends Event.ReceivedChange {
   readonly record: ReplicaRecord
   readonly trace: string | undefined
   /** State of the record before the change. */
@@ -405,7 +405,7 @@ const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
 }
 
 /** Refuses all but deletes while the heap is full: the size of a record before its change is on disk here. */
-const outOfMemory = (heap: HeapShape, arrived: ReadonlyArray<Event.Arrived>): Errors.Overloaded | undefined => {
+const outOfMemory = (heap: HeapShape, arrived: ReadonlyArray<Event.ReceivedChange>): Errors.Overloaded | undefined => {
   const memory = heap.memory()
   return memory.isFull && arrived.some(({ change: { op } }) => op !== "DELETE")
     ? new Errors.Overloaded({ message: fullMessage(memory, "deletes"), retryAfterSecs: 5 })

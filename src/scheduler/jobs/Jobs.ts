@@ -19,7 +19,7 @@ import type { Obj, RecordId, RecordKey, Value } from "../../core/surql/values/va
 import { invalidRequest } from "../../node/http/answers.ts"
 import * as Rows from "../../node/jobs/jobRows.ts"
 import { Serving } from "../../ports/Front.ts"
-import type { Amended } from "../../ports/JobStore.ts"
+import type { AmendResult } from "../../ports/JobStore.ts"
 import { Replica, type ReplicaError, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import { Upstream } from "../../ports/Upstream.ts"
@@ -52,7 +52,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
     /** Stored part of the backend's answer to a job lately reported as done, by the text of the job's id. */
     readonly resultOf: (id: string) => JobAnswer | undefined
     /** Retries or cancels a job; undefined beside a database, where the SSPs write. */
-    readonly amend: ((id: RecordId, event: "Retried" | "Cancelled") => Effect.Effect<Amended, Refusal>) | undefined
+    readonly amend: ((id: RecordId, event: "Retried" | "Cancelled") => Effect.Effect<AmendResult, Refusal>) | undefined
   }
 >() {
   static readonly layer: Layer.Layer<
@@ -307,7 +307,7 @@ const amend = (
   parts: JobsDependencies,
   id: RecordId,
   event: "Retried" | "Cancelled"
-): Effect.Effect<Amended, Refusal> =>
+): Effect.Effect<AmendResult, Refusal> =>
   Effect.gen(function* () {
     for (let i = 0; i < tries; i++) {
       const known = yield* find(parts, id)

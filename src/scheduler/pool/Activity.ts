@@ -10,7 +10,7 @@ import { toMillis } from "../../core/surql/values/datetime.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { Datetime } from "../../core/surql/values/value.ts"
 import { queryTable } from "../../core/surreal/surrealSchema.ts"
-import { aheadMs, steadyOf } from "../../ports/Turn.ts"
+import { steadyAheadMs, steadyOf } from "../../ports/Turn.ts"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import { ViewQueue } from "./ViewQueue.ts"
 
@@ -45,7 +45,7 @@ export class Activity {
    */
   private readonly ahead: Effect.Effect<number, UpstreamError> = Effect.suspend(() =>
     Effect.zipWith(Effect.clock, this.upstream.nowMs ?? Effect.succeed(Number.POSITIVE_INFINITY), (clock, databaseMs) =>
-      Math.max(aheadMs(clock), steadyOf(clock)() - databaseMs)
+      Math.max(steadyAheadMs(clock), steadyOf(clock)() - databaseMs)
     )
   )
 

@@ -58,7 +58,7 @@ export class Events {
     if (seq !== this.last) this.forget(seq)
     for (const [n, line] of lines.entries()) {
       const trace = traces?.[n]
-      const text = Event.forwarded(line, ++seq, this.wal.logId, this.epoch, trace)
+      const text = Event.forwardedLine(line, ++seq, this.wal.logId, this.epoch, trace)
       const table = Event.tableOf(line)
       const kept = new BufferedEvent(text, table, Event.endsWithin(line), this.lastOf.get(table))
       const more = kept.line.length
@@ -128,7 +128,7 @@ export class Events {
   }
 
   private forwarded(json: string, seq: number): string {
-    return Event.forwarded(json, seq, this.wal.logId, this.epoch)
+    return Event.forwardedLine(json, seq, this.wal.logId, this.epoch)
   }
 
   private kept(from: number, to: number): ReadonlyArray<string> {

@@ -16,7 +16,7 @@ import { isoOf } from "../../core/view/viewTimes.ts"
 import type { ReplicaShape } from "../../ports/Replica.ts"
 import type { SspClientShape, Target } from "../../ports/SspClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
-import { aheadMs, steadyOf } from "../../ports/Turn.ts"
+import { steadyAheadMs, steadyOf } from "../../ports/Turn.ts"
 import type { Events } from "./Events.ts"
 import type { ViewReads } from "./viewReads.ts"
 
@@ -93,7 +93,7 @@ const send = Effect.fnUntraced(function* (
     return { kind: "unavailable" } as const
   }
   const plain = (lines: ReadonlyArray<string>) =>
-    lines.filter((line) => !isOwn(Event.tableOf(line))).map((line) => Event.plainOf(line, action.ssp))
+    lines.filter((line) => !isOwn(Event.tableOf(line))).map((line) => Event.plainChangeOf(line, action.ssp))
   const told = action.plain ? plain(read.right) : read.right
   let answer: Answer = { kind: "applied" }
   for (const body of requests(told, maxBodyBytes)) {
@@ -119,7 +119,7 @@ const registrationBody = (
 ) => {
   const given = spec.body as { readonly [field: string]: unknown }
   if (!plain) return { ...given, idleMs: steadyOf(clock)() - spec.lastActiveAt, assignment }
-  const lastActiveAt = spec.lastActiveAt - aheadMs(clock)
+  const lastActiveAt = spec.lastActiveAt - steadyAheadMs(clock)
   const known = typeof given["lastActiveAt"] === "string" ? Date.parse(given["lastActiveAt"]) : undefined
   const later = known === undefined || known < lastActiveAt
   const registration: typeof given = { ...given, ...(later ? { lastActiveAt: isoOf(lastActiveAt) } : {}) }

@@ -4,7 +4,7 @@
  */
 import { type Clock, Effect } from "effect"
 import type { Opened, PoolStoreShape, Write } from "../../ports/PoolStore.ts"
-import { aheadMs } from "../../ports/Turn.ts"
+import { steadyAheadMs } from "../../ports/Turn.ts"
 
 type ViewRow = Extract<Write, { readonly tag: "PersistView" }>["row"]
 type QuarantineRow = Extract<Write, { readonly tag: "PersistQuarantine" }>["row"]
@@ -39,11 +39,11 @@ export const storedByDay = (store: PoolStoreShape, clock: Clock.Clock): PoolStor
   open: (logId, maxResults) =>
     Effect.map(store.open(logId, maxResults), (opened) => ({
       ...opened,
-      saved: movedSaved(opened.saved, aheadMs(clock))
+      saved: movedSaved(opened.saved, steadyAheadMs(clock))
     })),
   write: (writes) =>
     Effect.suspend(() => {
-      const ahead = aheadMs(clock)
+      const ahead = steadyAheadMs(clock)
       return store.write(writes.map((write) => movedWrite(write, -ahead)))
     }),
   resultOf: (job) => store.resultOf(job)

@@ -110,7 +110,7 @@ const whole = (wal: WalShape): Effect.Effect<number, StartFault> =>
     const head = yield* wal.lastSeq
     if (head <= (yield* wal.keptAfter)) return head
     const last = yield* Stream.runLast(wal.read(head - 1))
-    return Option.isSome(last) && Event.endsWithin(last.value.json) ? yield* wal.append([Event.stepEnd]) : head
+    return Option.isSome(last) && Event.endsWithin(last.value.json) ? yield* wal.append([Event.stepEndLine]) : head
   }).pipe(Effect.mapError(walFault))
 
 /**

@@ -15,7 +15,7 @@ import * as ViewTimes from "../../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../../node/http/answers.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { SspClientShape } from "../../ports/SspClient.ts"
-import { aheadMs } from "../../ports/Turn.ts"
+import { steadyAheadMs } from "../../ports/Turn.ts"
 import type { QueryRegistration } from "../../protocol/schedulerWire.ts"
 import { ViewRegistration } from "../../protocol/wire.ts"
 import * as Errors from "../HttpErrors.ts"
@@ -96,7 +96,7 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
       tag: "RegisterView",
       ref,
       view: key,
-      spec: { body, ttlMs, lastActiveAt: lastActiveAtMs + aheadMs(clock) }
+      spec: { body, ttlMs, lastActiveAt: lastActiveAtMs + steadyAheadMs(clock) }
     }))
     return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(pool.state(), body.id, reply))
   })

@@ -81,7 +81,7 @@ export const differsBeyondJson = ({ found, known }: Difference): boolean =>
   !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
 
 /** A difference as an event for the log, with the change that a reader of the event decodes. */
-export const repairOf = (difference: Difference): Event.Arrived => {
+export const repairOf = (difference: Difference): Event.ReceivedChange => {
   const { doc, id, op, version } = Compare.changeOf(difference)
   const { json, types } = JsonTypes.split(doc)
   const raw: Event.RawChange = {

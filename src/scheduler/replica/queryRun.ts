@@ -20,7 +20,7 @@ import type { Field, Idiom, Select, Statement } from "../../core/surql/syntax/as
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { type Datetime, isObj, type Value } from "../../core/surql/values/value.ts"
-import { exactly, plainly, writerOf } from "../../core/surql/written/sliced.ts"
+import { exactNotation, plainNotation, writerOf } from "../../core/surql/written/sliced.ts"
 import { docOf, idOf } from "../../node/database/replicaRecord.ts"
 import type { ReplicaRow, ReplicaSnapshot } from "../../ports/Replica.ts"
 import { type ReplicaSource, sourceOf } from "./replicaSource.ts"
@@ -158,7 +158,7 @@ function* selected(out: Output, select: Select, options: Options, source: Replic
   const show = carriesVersion(select, exact)
     ? (row: SelectedRow) => withVersion(row, source)
     : ({ value }: SelectedRow) => value
-  const write = writerOf(exact ? exactly : plainly, (text) => out.add(text))
+  const write = writerOf(exact ? exactNotation : plainNotation, (text) => out.add(text))
   if (select.only) return yield* write(rows[0] && show(rows[0]))
   out.add("[")
   for (let i = 0; i < rows.length; i++) {
@@ -181,7 +181,7 @@ function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
   const options: Options = { source, params, budget, now, maxRows: queryRows }
   if (statement.kind !== "select") {
     const value = right(yield* evaluateSliced(statement, options))
-    return yield* writerOf(exact ? exactly : plainly, (text) => out.add(text))(value)
+    return yield* writerOf(exact ? exactNotation : plainNotation, (text) => out.add(text))(value)
   }
   const scope: Scope = { doc: undefined, params, parent: undefined, source, budget, now }
   const scan = keyScan(statement, scope)

@@ -13,11 +13,11 @@ import {
   type Durability,
   isAsGood,
   type LeadershipShape,
+  type LeaderTerm,
   type LogRow,
   type LogStatus,
-  type SharedLogShape,
-  type TermOf,
-  type Told
+  type ReportedMember,
+  type SharedLogShape
 } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
@@ -59,7 +59,7 @@ export class LeaderElection implements LeadershipShape {
   readonly reach: Reachability | undefined
   private term: Term.Term = Term.initial
   private row: LogRow | undefined
-  private members: ReadonlyArray<Told> = []
+  private members: ReadonlyArray<ReportedMember> = []
   private durability: Durability
   private url = ""
   private takeOvers = 0
@@ -106,7 +106,7 @@ export class LeaderElection implements LeadershipShape {
 
   readonly mayAnswer = (): boolean => Term.mayAnswer(this.rules, this.term, this.now())
 
-  readonly spoken = (): void => void Effect.runSync(this.tell({ tag: "Spoken" }))
+  readonly sspCalled = (): void => void Effect.runSync(this.tell({ tag: "Spoken" }))
 
   readonly onSilenced = (listener: () => void): void => void this.silenced.push(listener)
 
@@ -217,7 +217,7 @@ export class LeaderElection implements LeadershipShape {
   }
 
   /** The term that began with `frame`, for the parts that write in it. */
-  termOf({ epoch }: Term.Frame): TermOf {
+  termOf({ epoch }: Term.Frame): LeaderTerm {
     return { epoch, isOver: this.isOver, superseded: this.superseded }
   }
 
@@ -243,7 +243,7 @@ export class LeaderElection implements LeadershipShape {
       // Only a follower reports which members it reaches.
       const ways = this.term.role === "follower" ? this.reach?.ways(this.row?.leader) : undefined
       const told = this.log.announce({
-        ...(ways ?? Term.noWays),
+        ...(ways ?? Term.noContacts),
         self,
         name,
         url,
@@ -332,7 +332,7 @@ export class LeaderElection implements LeadershipShape {
   }
 
   /** The other schedulers that announce themselves. */
-  peers(): ReadonlyArray<Told & { readonly leads: boolean }> {
+  peers(): ReadonlyArray<ReportedMember & { readonly leads: boolean }> {
     return this.members
       .filter(({ self }) => self !== this.self)
       .map((member) => ({ ...member, leads: member.self === this.row?.leader }))

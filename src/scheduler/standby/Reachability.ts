@@ -5,7 +5,7 @@
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Duration, Effect } from "effect"
-import { apartMs, type Contact, type Ways } from "../../core/cluster/term.ts"
+import { apartMs, type Contact, type Contacts } from "../../core/cluster/term.ts"
 import type { LogMember } from "../../ports/SharedLog.ts"
 
 type Other = Pick<LogMember, "self" | "url">
@@ -54,7 +54,7 @@ export class Reachability {
   }
 
   /** Which members are reached, and whether the leader is silent. `leader` undefined: there is none. */
-  ways(leader: string | undefined): Omit<Ways, "self"> {
+  ways(leader: string | undefined): Omit<Contacts, "self"> {
     const { contacts } = this
     const missed = leader === undefined ? undefined : contacts.get(leader)
     return {

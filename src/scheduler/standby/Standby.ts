@@ -33,7 +33,7 @@ const isOwn = ({ headers, url }: Pick<Asked, "headers" | "url">): boolean => {
   const { pathname, searchParams } = new URL(url, "http://standby")
   return (
     own.has(pathname) ||
-    (pathname === "/metrics" && Text.wanted(headers["accept"], searchParams.get("format") ?? undefined))
+    (pathname === "/metrics" && Text.wantsText(headers["accept"], searchParams.get("format") ?? undefined))
   )
 }
 

@@ -8,10 +8,10 @@ import { Duration, Effect, Stream } from "effect"
 import { Progress } from "../../ports/Progress.ts"
 import type { LogRow } from "../../ports/SharedLog.ts"
 import {
-  type Offer,
   type ReplicaFileShape,
   type Snapshot,
   SnapshotFailed,
+  type SnapshotOffer,
   type SnapshotsShape
 } from "../../ports/Snapshots.ts"
 import { steadyMs } from "../../ports/Turn.ts"
@@ -40,7 +40,7 @@ export interface MissingSnapshot {
 
 /** Restores the replica; answers why it could not, or undefined if it could. */
 export const make = ({ logId, own, snapshots, timeoutMs }: RestoringOptions) => {
-  const take = (offer: Offer, row: LogRow): Effect.Effect<void, SnapshotFailed> =>
+  const take = (offer: SnapshotOffer, row: LogRow): Effect.Effect<void, SnapshotFailed> =>
     Effect.gen(function* () {
       const snapshot = yield* offer.open
       const fault = faultOf(snapshot, logId, row)

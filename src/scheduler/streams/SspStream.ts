@@ -10,7 +10,7 @@ import { secretFault } from "../../core/cluster/state.ts"
 import { isRefused } from "../../core/reason.ts"
 import { type CutEvent, dataOf, EventCutter } from "../../node/streams/eventCutter.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
-import type { Flow, SspClientShape, Target } from "../../ports/SspClient.ts"
+import type { OpenCall, SspClientShape, Target } from "../../ports/SspClient.ts"
 
 /** A view that the stream carries. */
 export interface StreamedView {
@@ -53,7 +53,7 @@ export class SspStream {
   private readonly places: Array<StreamedView | undefined> = []
   private waiting: Array<StreamedView> = []
   private dropped: Array<number> = []
-  private flow: Flow | undefined
+  private flow: OpenCall | undefined
   private stream: string | undefined
   private isChanging = false
   /** Number of views that are followed or wait to be. */

@@ -49,7 +49,7 @@ const apply =
       if (changes.length === 0) return Effect.succeed(nothing)
       const full = refusalOfStep(heap, views.records, changes)
       if (full !== undefined) return Effect.fail(full)
-      const unmoved = ({ id }: Change): boolean => Compare.same(views.records.get(id), known.get(id.text))
+      const unmoved = ({ id }: Change): boolean => Compare.isSameState(views.records.get(id), known.get(id.text))
       return Effect.map(views.repair(changes, unmoved), (applied) => {
         meters.ingestChanges.add(applied.length)
         jobs.applied(applied)

@@ -12,7 +12,7 @@ import * as Answers from "../../node/http/answers.ts"
 import { group } from "../../node/http/routes.ts"
 import * as Order from "../../node/jobs/jobOrder.ts"
 import * as Audit from "../../ports/Audit.ts"
-import type { Amended, Place, StoredJob } from "../../ports/JobStore.ts"
+import type { AmendResult, JobListPosition, StoredJob } from "../../ports/JobStore.ts"
 import { type JobExecution, JobList, type JobWords, Job as WireJob } from "../../protocol/jobs.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { Jobs } from "../jobs/Jobs.ts"
@@ -53,7 +53,7 @@ const refOf = (tables: ReadonlySet<string>, id: string): RecordId | undefined =>
 }
 
 /** The position that `after` names: a position as text, or that of a job in its current state. */
-const placeOf = (jobs: Jobs["Type"], after: string): Effect.Effect<Place | undefined, StoreFailed> => {
+const placeOf = (jobs: Jobs["Type"], after: string): Effect.Effect<JobListPosition | undefined, StoreFailed> => {
   const place = Order.parse(after)
   const ref = place === undefined ? refOf(jobs.tables, after) : undefined
   return ref === undefined ? Effect.succeed(place) : jobs.find(ref)
@@ -93,7 +93,7 @@ const amended = (
   jobs: Jobs["Type"],
   id: string,
   what: string,
-  act: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+  act: (ref: RecordId) => Effect.Effect<AmendResult, StoreFailed>
 ) =>
   Effect.gen(function* () {
     const ref = refOf(jobs.tables, id)

@@ -17,9 +17,9 @@ import * as Metered from "../../node/work/metered.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { Serving } from "../../ports/Front.ts"
 import { JobReports } from "../../ports/JobReports.ts"
-import type { Place } from "../../ports/JobStore.ts"
+import type { JobListPosition } from "../../ports/JobStore.ts"
 import {
-  type Amended,
+  type AmendResult,
   DatabaseJobs,
   type JobAssignments,
   type JobStoreError,
@@ -64,13 +64,13 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
     readonly list: (
       table: string,
       status: JobStatus | undefined,
-      after: Place | undefined,
+      after: JobListPosition | undefined,
       limit: number
     ) => Effect.Effect<ReadonlyArray<StoredJob>, StoreFailed>
     /** Runs a failed job again and counts its attempts anew. */
-    readonly retry: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+    readonly retry: (ref: RecordId) => Effect.Effect<AmendResult, StoreFailed>
     /** Ends an open job; its call is interrupted if this process runs it. */
-    readonly cancel: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+    readonly cancel: (ref: RecordId) => Effect.Effect<AmendResult, StoreFailed>
     /**
      * Stored part of the backend's answer to a successful job: from the store, or from this process's recent results.
      */
@@ -284,7 +284,11 @@ const service = (
   runner: Runner.Runner,
   results: RecentResults
 ): Jobs["Type"] => {
-  const amend = (ref: RecordId, event: "Retried" | "Cancelled", reason: string): Effect.Effect<Amended, StoreFailed> =>
+  const amend = (
+    ref: RecordId,
+    event: "Retried" | "Cancelled",
+    reason: string
+  ): Effect.Effect<AmendResult, StoreFailed> =>
     Effect.flatMap(Clock.currentTimeMillis, (nowMs) =>
       Effect.mapError(store.amend(ref, event, jobError(0, 0, reason, nowMs)), failed)
     )

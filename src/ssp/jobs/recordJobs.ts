@@ -16,11 +16,11 @@ import type { Obj, RecordId, Value } from "../../core/surql/values/value.ts"
 import * as Order from "../../node/jobs/jobOrder.ts"
 import * as Rows from "../../node/jobs/jobRows.ts"
 import {
+  type JobListPosition,
   JobStore,
   type JobStoreError,
   type JobStoreShape,
   type JobWrite,
-  type Place,
   type StoredJob
 } from "../../ports/JobStore.ts"
 
@@ -357,7 +357,7 @@ export const make = (records: JobRecords, isGone: IsGone = () => false): JobStor
     }),
   list: (table, status, after, limit) =>
     Effect.gen(function* () {
-      const page = new Order.JobPage<Place & { readonly doc: Obj }>(limit)
+      const page = new Order.JobPage<JobListPosition & { readonly doc: Obj }>(limit)
       yield* walk(records, table, undefined, (doc) => {
         const place = { at: Order.updatedAtOf(doc["updated_at"]), ref: doc["id"] as RecordId, doc }
         const wanted = isStatus(doc["status"]) && (status === undefined || doc["status"] === status)

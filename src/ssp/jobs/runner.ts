@@ -412,7 +412,7 @@ class JobRunner implements Runner {
       for (const { counts, lane, leaseMs } of this.works.values()) {
         const nowMs = yield* steadyMs
         const due = [...lane.known.values()].filter(
-          ({ heldUntilMs }) => heldUntilMs !== undefined && Leases.isDue(heldUntilMs, leaseMs, nowMs)
+          ({ heldUntilMs }) => heldUntilMs !== undefined && Leases.isRenewalDue(heldUntilMs, leaseMs, nowMs)
         )
         if (due.length === 0) continue
         const kept = yield* Effect.either(

@@ -165,7 +165,7 @@ export const make = (assignments: Assignments) =>
       phase: () => membership.state.phase,
       writesHashes: () => membership.isPlain && membership.state.phase === "ready",
       isMeant: (named) => {
-        const meant = Enrolment.isMeant(membership.state, named)
+        const meant = Enrolment.isForRegistration(membership.state, named)
         if (!meant && named !== undefined) runFork(membership.tell({ tag: "Named", registration: named }))
         return meant
       },

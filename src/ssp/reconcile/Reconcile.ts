@@ -212,7 +212,7 @@ class Work {
               )
           ),
         known: (row) => row,
-        unmoved: Compare.same,
+        unmoved: Compare.isSameState,
         differs: () => true,
         repair: (suspects) => this.repair(suspects)
       }
@@ -341,7 +341,7 @@ class Work {
       version === 0
         ? Effect.void
         : Effect.zipRight(
-            views.repair(Compare.lostVersions(version)),
+            views.repair(Compare.forgottenVersions(version)),
             Effect.logWarning(`this node knows no versions, but clients have seen some: they go on above ${version}`)
           )
     )
@@ -369,7 +369,7 @@ class Work {
     const { heap, views } = this.parts
     return Effect.zipLeft(
       this.write(differences),
-      Effect.suspend(() => fits(heap, views.records, Memory.passing * Compare.stretchBytes))
+      Effect.suspend(() => fits(heap, views.records, Memory.inFlightFactor * Compare.stretchBytes))
     )
   }
 
@@ -405,7 +405,7 @@ class Work {
     const full = overloaded() ?? refusalOfStep(heap, records, changes)
     if (full !== undefined) return Effect.fail(full)
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
-    const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))
+    const still = ({ id }: Change): boolean => Compare.isSameState(records.get(id), known.get(id.text))
     return Effect.map(repair(changes, still), (applied) => applied.map(({ id }) => id))
   }
 

@@ -6,7 +6,7 @@
  * off the position is sent again.
  */
 import { Duration, Effect, type Scope } from "effect"
-import type { AppliedWords, SchedulerClientShape } from "../../ports/SchedulerClient.ts"
+import type { AckRequest, SchedulerClientShape } from "../../ports/SchedulerClient.ts"
 import type { SspApplied } from "../../protocol/wire.ts"
 
 const endsEvery = Duration.seconds(10)
@@ -18,11 +18,11 @@ const retryAfter = Duration.millis(100)
 export class Acknowledgements {
   /** Open while a position must be sent by a request of its own. */
   private readonly owed = Effect.unsafeMakeLatch(true)
-  private words: AppliedWords | undefined
-  private wordsAfter = 0
+  private request: AckRequest | undefined
+  private requestAfter = 0
 
   constructor(
-    private readonly client: Pick<SchedulerClientShape, "applied" | "words">,
+    private readonly client: Pick<SchedulerClientShape, "applied" | "openAcks">,
     private readonly nowMs: () => number,
     private readonly position: () => typeof SspApplied.Type
   ) {}
@@ -44,7 +44,7 @@ export class Acknowledgements {
     yield* Effect.forkScoped(
       Effect.forever(
         Effect.delay(
-          Effect.sync(() => this.words?.end()),
+          Effect.sync(() => this.request?.end()),
           endsEvery
         )
       )
@@ -60,23 +60,23 @@ export class Acknowledgements {
 
   /** False: no long request is open. */
   private speak(): boolean {
-    return this.words?.say(this.position()) === true
+    return this.request?.send(this.position()) === true
   }
 
   private open(): void {
-    if (this.client.words === undefined || this.words !== undefined || this.nowMs() < this.wordsAfter) return
-    const words = this.client.words((how) => {
-      if (this.words !== words) return
-      this.words = undefined
-      this.wordsAfter = this.nowMs() + { refused: refusedWaitMs, cut: cutWaitMs, read: 0 }[how]
+    if (this.client.openAcks === undefined || this.request !== undefined || this.nowMs() < this.requestAfter) return
+    const request = this.client.openAcks((how) => {
+      if (this.request !== request) return
+      this.request = undefined
+      this.requestAfter = this.nowMs() + { refused: refusedWaitMs, cut: cutWaitMs, read: 0 }[how]
       if (how !== "refused") this.owed.unsafeOpen()
     })
-    this.words = words
+    this.request = request
   }
 
   private close(): void {
-    this.words?.close()
-    this.words = undefined
-    this.wordsAfter = 0
+    this.request?.close()
+    this.request = undefined
+    this.requestAfter = 0
   }
 }

@@ -14,7 +14,7 @@ import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
 import type { IngestTimesShape } from "../../ports/IngestTimes.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
-import type { Pieces, SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { SchedulerClientShape, SchedulerError, TextPieces } from "../../ports/SchedulerClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
 import type { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import * as ChangeTraces from "../views/changeTraces.ts"
@@ -250,7 +250,7 @@ export class TableFollower {
   }
 
   /** Reads the feed until the connection ends. */
-  private following(pieces: Pieces<SchedulerError>): Effect.Effect<void, SchedulerError | Broken> {
+  private following(pieces: TextPieces<SchedulerError>): Effect.Effect<void, SchedulerError | Broken> {
     const cutter = new FeedLines.LineCutter(maxLine)
     const { times } = this.parts
     const take = (text: string): Effect.Effect<void, Broken> => {

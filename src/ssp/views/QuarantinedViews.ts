@@ -42,7 +42,7 @@ export class QuarantinedViews {
         )
     }
     if (unfinished === undefined) return
-    this.entries = Quarantine.struck(this.entries, {
+    this.entries = Quarantine.withAbnormalEnd(this.entries, {
       query: unfinished.query,
       id: unfinished.id,
       last: unfinished.since

@@ -8,7 +8,7 @@ import type { Engine } from "../../core/ivm/engine.ts"
 import * as Holdings from "../../core/ivm/holdings.ts"
 import type { PlanRow } from "../../core/ivm/query/explain.ts"
 import * as JsonText from "../../core/jsonText.ts"
-import { mentions, page } from "../../core/listing.ts"
+import { containsText, page } from "../../core/listing.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
@@ -52,7 +52,7 @@ function* byKey(registry: Registry): Iterable<readonly [string, RegisteredView]>
 const isWanted =
   (search: string | undefined) =>
   ({ stored }: RegisteredView): boolean =>
-    mentions(search, stored.id, stored.clientId, stored.surql)
+    containsText(search, stored.id, stored.clientId, stored.surql)
 
 /** Views visited between two pauses. */
 const pauseAfter = 64

@@ -5,7 +5,7 @@
  */
 import { Cause, Effect, Either, Exit, Random, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../../core/ivm/engine.ts"
-import type { Later } from "../../core/ivm/releases.ts"
+import type { RunLater } from "../../core/ivm/releases.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
@@ -79,7 +79,7 @@ export const makeViews = (
     const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
     const slicer = new Slicer(guardedTurn, steadyOf(clock))
     // A closed slicer means that the process stops.
-    const later: Later = (work) =>
+    const later: RunLater = (work) =>
       void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
     const engine = new Engine({
       ...limits,

@@ -57,7 +57,7 @@ describe("D15 hosts", () => {
   })
   it("D15 the secret goes inside, to names that stand for inside only, and to listed hosts", () => {
     const hears = (url: string, resolved: ReadonlyArray<string> = [], list?: ReadonlyArray<string>): boolean =>
-      Hosts.mayHearSecret(url, list, resolved)
+      Hosts.mayReceiveSecret(url, list, resolved)
     expect([
       hears("http://127.0.0.1:1"),
       hears("http://[::1]"),

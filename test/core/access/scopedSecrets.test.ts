@@ -4,7 +4,7 @@
  * Every field of a line is also tried in the place of another, because that is how a secret gets into a log.
  */
 import { describe, expect, it } from "vitest"
-import { hashOf, knob, ofSsp, parse } from "../../../src/core/access/scopedSecrets.ts"
+import { hashOf, knob, parse, secretOfSsp } from "../../../src/core/access/scopedSecrets.ts"
 import { scopes } from "../../../src/core/access/scopes.ts"
 import * as Settings from "../../../src/core/settings/settings.ts"
 
@@ -27,7 +27,7 @@ describe("lines that are read", () => {
     expect(parse(`all ${scopes.join(",")} ${a}`).entries.map((entry) => entry.scopes)).toEqual([scopes]))
   it("D15 the secret of an SSP is the one of its name that has the scope ssp", () => {
     const { entries } = parse(`ssp-1 ssp,read ${a}\nssp-2 read ${b}`)
-    expect(["ssp-1", "ssp-2", "ssp-3"].map((name) => ofSsp(entries, name))).toEqual([a, undefined, undefined])
+    expect(["ssp-1", "ssp-2", "ssp-3"].map((name) => secretOfSsp(entries, name))).toEqual([a, undefined, undefined])
   })
 })
 

@@ -164,8 +164,13 @@ describe("D18 D19 enrolment", () => {
     const member = enrolled(Enrolment.initial, 5)
     expect(tell(member, { tag: "Named", registration: 6 })).toMatchObject({ step: "registering" })
     for (const registration of [4, 5]) expect(tell(member, { tag: "Named", registration })).toBe(member)
-    expect([undefined, 4, 5, 6].map((named) => Enrolment.isMeant(member, named))).toEqual([true, false, true, false])
-    expect(Enrolment.isMeant(enrolled(), 6)).toBe(true)
+    expect([undefined, 4, 5, 6].map((named) => Enrolment.isForRegistration(member, named))).toEqual([
+      true,
+      false,
+      true,
+      false
+    ])
+    expect(Enrolment.isForRegistration(enrolled(), 6)).toBe(true)
   })
   it("D18 backoff doubles from 0.5 s to 30 s", () =>
     expect([0, 1, 2, 5, 6, 100].map((failures) => ceilingMs(Enrolment.backoff, failures))).toEqual([

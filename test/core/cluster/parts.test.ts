@@ -16,7 +16,7 @@ const path = "test/core/cluster/parts.test.ts"
 const limits = { ...defaults, maxBuffer: 10, maxConflicts: 2 }
 const log = { first: 1, head: 9 }
 const flying = (acked: number): DeliveryQueue.DeliveryQueue =>
-  DeliveryQueue.launched(DeliveryQueue.after(acked), { from: acked + 1, to: 9 })
+  DeliveryQueue.withFlight(DeliveryQueue.after(acked), { from: acked + 1, to: 9 })
 const answer = (acked: number, given: DeliveryQueue.Answer, now = 100) =>
   DeliveryQueue.answered(flying(acked), given, log, now, 0.5, limits, 0)
 
@@ -45,7 +45,7 @@ describe("delivery queue", () => {
     const waits: Array<number> = []
     for (;;) {
       const outcome = DeliveryQueue.answered(
-        DeliveryQueue.launched(queue, { from: queue.acked + 1, to: 9 }),
+        DeliveryQueue.withFlight(queue, { from: queue.acked + 1, to: 9 }),
         { kind: "gap", expected: 5 },
         log,
         0,

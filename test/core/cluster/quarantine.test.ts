@@ -81,7 +81,7 @@ describe("D48 a registration that two SSPs died of", () => {
     leaves(pool, "a")
     expect(pool.found("CallRegister")).toHaveLength(4)
     later(pool, lost)
-    expect(HashMap.size(pool.state.struck)).toBe(4)
+    expect(HashMap.size(pool.state.deaths)).toBe(4)
     pool.all = []
     leaves(pool, "b").ready("c")
     for (let i = 1; i <= 4; i++) {
@@ -90,7 +90,7 @@ describe("D48 a registration that two SSPs died of", () => {
       pool.last = calls.slice(-1)
       later(pool, { kind: "done" })
     }
-    expect([quarantined(pool), HashMap.size(pool.state.struck)]).toEqual([[], 0])
+    expect([quarantined(pool), HashMap.size(pool.state.deaths)]).toEqual([[], 0])
   })
 
   it("died of nothing: refused, answered, cut off as it began, or late from an SSP that is heard", () => {

@@ -10,8 +10,8 @@ const leaseMs = 3000
 const rules: Term.Rules = { self: "me", leaseMs }
 const frame: Term.Frame = { epoch: 4, lastSeq: 10, beat: 7, leader: "me" }
 
-const ways = (self: string, more: Partial<Term.Ways> = {}): Term.Ways => ({ ...Term.noWays, self, ...more })
-const missing = (self: string, more: Partial<Term.Ways> = {}) => ways(self, { misses: "me", ...more })
+const ways = (self: string, more: Partial<Term.Contacts> = {}): Term.Contacts => ({ ...Term.noContacts, self, ...more })
+const missing = (self: string, more: Partial<Term.Contacts> = {}) => ways(self, { misses: "me", ...more })
 
 /** What a leader that has won at 0 does with facts at times; the last orders. */
 const leading = (...facts: ReadonlyArray<readonly [now: number, fact: Term.Fact]>) => {
@@ -21,7 +21,7 @@ const leading = (...facts: ReadonlyArray<readonly [now: number, fact: Term.Fact]
     [term, orders] = Term.decide(rules, term, now, fact)
   return { term, orders: orders.map(({ tag }) => tag) }
 }
-const told = (now: number, ...all: ReadonlyArray<Term.Ways>) => [now, { tag: "Told", ways: all }] as const
+const told = (now: number, ...all: ReadonlyArray<Term.Contacts>) => [now, { tag: "Told", ways: all }] as const
 const spoken = (now: number) => [now, { tag: "Spoken" }] as const
 
 describe("a leader that is cut off", () => {
@@ -80,7 +80,7 @@ interface Place {
   since: Map<string, number>
   answered: Map<string, number>
   askedAt: number
-  said: { readonly at: number; readonly ways: Term.Ways } | undefined
+  said: { readonly at: number; readonly ways: Term.Contacts } | undefined
   downUntil: number
   offset: number
 }
@@ -148,7 +148,7 @@ class Cluster {
     if (now % 500 === 0) clients.forEach((asks, i) => asks && i !== leader && (places[i]!.askedAt = now))
   }
 
-  private waysOf(place: Place): Term.Ways {
+  private waysOf(place: Place): Term.Contacts {
     const { frame, now } = this
     const answered = (name: string) => now - (place.answered.get(name) ?? Number.NEGATIVE_INFINITY) < leaseMs
     const missed = frame.leader

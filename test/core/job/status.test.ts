@@ -114,6 +114,6 @@ describe("D35 leases", () => {
     ])
   })
   it("D35 renewal is due when half of the time is gone", () => {
-    expect([49_999, 50_000, 50_001].map((now) => Lease.isDue(90_000, 80_000, now))).toEqual([false, true, true])
+    expect([49_999, 50_000, 50_001].map((now) => Lease.isRenewalDue(90_000, 80_000, now))).toEqual([false, true, true])
   })
 })

@@ -39,7 +39,7 @@ class Log {
       undefined,
       continues
     )
-    const forwarded = Event.forwarded(line, seq, logId, 1)
+    const forwarded = Event.forwardedLine(line, seq, logId, 1)
     this.entries.push({ table, continues, line: FeedLines.eventLine(forwarded, this.last.get(table) ?? 0) })
     this.last.set(table, seq)
   }

@@ -104,7 +104,7 @@ describe("figures as text", () => {
         ["text/plain", undefined],
         ["application/openmetrics-text;version=1.0.0,text/plain;q=0.5", undefined],
         [undefined, "prometheus"]
-      ].map(([accept, format]) => Text.wanted(accept, format))
+      ].map(([accept, format]) => Text.wantsText(accept, format))
     ).toEqual([true, true, true])
     expect(
       [
@@ -112,7 +112,7 @@ describe("figures as text", () => {
         ["*/*", undefined],
         ["application/json, text/plain, */*", undefined],
         ["text/plain", "json"]
-      ].map(([accept, format]) => Text.wanted(accept, format))
+      ].map(([accept, format]) => Text.wantsText(accept, format))
     ).toEqual([false, false, false, false])
   })
 })

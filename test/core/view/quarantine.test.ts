@@ -4,11 +4,11 @@
  * Entries as data: no process ends here.
  */
 import { describe, expect, it } from "vitest"
-import { type Entry, mostRemembered, struck } from "../../../src/core/view/quarantine.ts"
+import { type Entry, mostRemembered, withAbnormalEnd } from "../../../src/core/view/quarantine.ts"
 
 const times = (count: number, query: string, from: ReadonlyArray<Entry> = []): ReadonlyArray<Entry> =>
   Array.from({ length: count }).reduce<ReadonlyArray<Entry>>(
-    (entries, _, i) => struck(entries, { query, id: `v${i}`, last: i }),
+    (entries, _, i) => withAbnormalEnd(entries, { query, id: `v${i}`, last: i }),
     from
   )
 

@@ -13,7 +13,7 @@ import { listen, shut } from "../../../kit/processes/listening.ts"
 import { layerOver } from "../../../src/drivers/httpSchedulerClient.ts"
 import * as Exchange from "../../../src/host/http/exchange.ts"
 import { OpenBodies } from "../../../src/host/http/openBodies.ts"
-import { type AppliedWords, SchedulerClient, type WordsOver } from "../../../src/ports/SchedulerClient.ts"
+import { type AckRequest, type AckRequestEnd, SchedulerClient } from "../../../src/ports/SchedulerClient.ts"
 
 const afterwards = closing()
 
@@ -34,7 +34,7 @@ const taking = async (take: (line: string) => boolean, lines = new OpenBodies())
 }
 
 /** A request for words at that server, and how it ended. */
-const speaking = async (port: number): Promise<{ readonly words: AppliedWords; readonly ended: () => string }> => {
+const speaking = async (port: number): Promise<{ readonly words: AckRequest; readonly ended: () => string }> => {
   const scope = Effect.runSync(Scope.make())
   afterwards(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   const transport = await Effect.runPromise(Scope.extend(Exchange.make(undefined), scope))
@@ -42,27 +42,27 @@ const speaking = async (port: number): Promise<{ readonly words: AppliedWords; r
     Effect.provide(SchedulerClient, layerOver(transport, `http://127.0.0.1:${port}`))
   )
   let ended = "no"
-  const words = client.words!((how: WordsOver) => {
+  const words = client.openAcks!((how: AckRequestEnd) => {
     ended = how
   })
   return { words, ended: () => ended }
 }
 
 const word = (seq: number) => ({ ssp_id: "a", registration: 1, seq })
-const said = (words: AppliedWords, seq: number): Promise<unknown> => until("it is said", () => words.say(word(seq)))
+const said = (words: AckRequest, seq: number): Promise<unknown> => until("it is said", () => words.send(word(seq)))
 
 it("D61 words go out one by one once they are admitted, and `end` has all of them read", async () => {
   const heard: Array<string> = []
   const { port, requests } = await taking((line) => heard.push(line) > 0)
   const { ended, words } = await speaking(port)
-  expect(words.say(word(0))).toBe(false)
+  expect(words.send(word(0))).toBe(false)
   await said(words, 1)
   await until("the first is heard", () => heard.length === 1)
-  expect(words.say(word(2))).toBe(true)
+  expect(words.send(word(2))).toBe(true)
   await until("the second is heard", () => heard.length === 2)
-  expect(words.say(word(3))).toBe(true)
+  expect(words.send(word(3))).toBe(true)
   words.end()
-  expect(words.say(word(4))).toBe(false)
+  expect(words.send(word(4))).toBe(false)
   await until("it is over", () => ended() !== "no")
   expect([ended(), requests.length]).toEqual(["read", 1])
   expect(heard.map((line) => JSON.parse(line) as unknown)).toEqual([1, 2, 3].map(word))
@@ -78,7 +78,7 @@ it("D61 nothing is said on a request that was ended before it was admitted", asy
   words.end()
   let wasSaid = false
   await until("it is over", () => {
-    wasSaid ||= words.say(word(1))
+    wasSaid ||= words.send(word(1))
     return ended() !== "no"
   })
   expect([ended(), wasSaid]).toEqual(["read", false])
@@ -88,9 +88,9 @@ it("D61 a word that is not taken, or a process that stops, cuts the request", as
   const { lines, port } = await taking((line) => !line.includes('"seq":2'))
   const refused = await speaking(port)
   await said(refused.words, 1)
-  expect(refused.words.say(word(2))).toBe(true)
+  expect(refused.words.send(word(2))).toBe(true)
   await until("it is over", () => refused.ended() === "cut")
-  expect(refused.words.say(word(3))).toBe(false)
+  expect(refused.words.send(word(3))).toBe(false)
   const stopped = await speaking(port)
   await said(stopped.words, 1)
   lines.end()
@@ -103,7 +103,7 @@ it("D61 is refused where a scheduler answers otherwise, waits for the end of the
   const gone = await speaking(1)
   for (const { ended, words } of [other, gone, waits]) {
     await until("it is over", () => ended() !== "no", 20_000)
-    expect([ended(), words.say(word(1))]).toEqual(["refused", false])
+    expect([ended(), words.send(word(1))]).toEqual(["refused", false])
   }
 })
 

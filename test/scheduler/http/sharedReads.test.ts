@@ -2,13 +2,13 @@
 import { describe, expect, it } from "vitest"
 import { rng } from "../../../kit/data/random.ts"
 import type { Answer, PiecesAnswer } from "../../../src/ports/Front.ts"
-import type { Heard } from "../../../src/ports/SspClient.ts"
+import type { AnswerEvents } from "../../../src/ports/SspClient.ts"
 import { type SendRead, SharedReads } from "../../../src/scheduler/http/sharedReads.ts"
 
 interface Begun {
   readonly at: number
   readonly ifNoneMatch: string | undefined
-  readonly heard: Heard
+  readonly heard: AnswerEvents
   readonly failed: () => void
   isClosed: boolean
 }

@@ -15,7 +15,7 @@ export interface ValueSetDelta {
 }
 
 /** Effect of a step on a view. */
-export interface StepEnd {
+export interface StepEffect {
   /** The net delta; undefined if there is none. */
   readonly delta: Delta | undefined
   /** Rows that show this view have to be told. */
@@ -31,7 +31,7 @@ export interface StepEnd {
  */
 export class StepLog {
   private builders: Array<DeltaBuilder> | undefined = undefined
-  private ends: Array<StepEnd> | undefined = undefined
+  private ends: Array<StepEffect> | undefined = undefined
 
   clear(): void {
     this.builders = this.ends = undefined
@@ -48,13 +48,13 @@ export class StepLog {
   }
 
   /** Keeps the effect of the step on a view until the next step. Answers its position here. */
-  end(ended: StepEnd): number {
+  end(ended: StepEffect): number {
     this.ends = append(this.ends, ended)
     return this.ends.length - 1
   }
 
   /** The effect at a position; undefined after the log was cleared. */
-  ended(place: number): StepEnd | undefined {
+  ended(place: number): StepEffect | undefined {
     return this.ends?.[place]
   }
 }

@@ -15,7 +15,7 @@ import { compareToProbe, leadOf, type Ordering, type Probe, sameOrder } from "..
 import { isLive, type Live, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
-import { maxNode, noRank, OrderedRows, type RowsOf, rowsOf } from "./orderedRows.ts"
+import { maxNode, noRank, OrderedRows, rowsOf, type TableOrder } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 import { SortedRows, stretch } from "./sortedRows.ts"
 
@@ -119,7 +119,7 @@ const tell = ({ views }: KeyRows, slot: RecordSlot, from: Place | undefined, to:
 export class OrderedIndex implements TableIndex {
   readonly spec: KeySpec
   readonly ordering: Ordering
-  private readonly of: RowsOf
+  private readonly of: TableOrder
   private readonly byKey = new FiledMap<KeyRows>()
   /** Rows without an exact key; views of every key read them. */
   readonly loose: KeyRows

@@ -17,14 +17,14 @@ import type { RecordSlot, SlotRef } from "../store/recordSlot.ts"
 import type { Table } from "../store/table.ts"
 
 /** The table of the rows, and their order. */
-export interface RowsOf {
+export interface TableOrder {
   readonly ordering: Ordering
   readonly table: Table
   /** 1: numeric leads ascend; -1: they descend. */
   readonly sign: 1 | -1
 }
 
-export const rowsOf = (ordering: Ordering, table: Table): RowsOf => ({
+export const rowsOf = (ordering: Ordering, table: Table): TableOrder => ({
   ordering,
   table,
   sign: ordering.lead !== undefined && ordering.lead.compare(0, 1) > 0 ? -1 : 1
@@ -179,10 +179,10 @@ const readFrom = (node: Node, rank: number, count: number, refs: Array<SlotRef>,
 
 export class OrderedRows {
   size = 0
-  private readonly of: RowsOf
+  private readonly of: TableOrder
   private root: Node = []
 
-  constructor(of: RowsOf) {
+  constructor(of: TableOrder) {
     this.of = of
   }
 

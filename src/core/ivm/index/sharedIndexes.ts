@@ -4,7 +4,7 @@
  * Several shapes often need the same index, and a record must be filed once. A table knows its filled indexes and tells
  * them of each write.
  */
-import { leave } from "../../multimap.ts"
+import { removeItem } from "../../multimap.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 
@@ -33,7 +33,7 @@ export abstract class SharedIndexes<I extends TableIndex & { entries(): number }
     const shared = this.shared.get(name)
     if (shared === undefined || --shared.uses > 0) return
     this.shared.delete(name)
-    this.store.quit(table, ({ indexes }) => leave(indexes, shared.index))
+    this.store.quit(table, ({ indexes }) => removeItem(indexes, shared.index))
   }
 
   /** Number of entries of all indexes; walks them. */

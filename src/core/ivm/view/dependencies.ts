@@ -21,14 +21,14 @@ export interface Reader {
 export type Read = string | ReadResult
 
 /** The rows that have read one thing. A single row is stored without a map. */
-export interface ReadByRows {
+export interface Readers {
   reader: Reader | Map<Reader, Set<ReaderRow>> | undefined
   /** The row of the only reader. */
   row: ReaderRow
 }
 
 /** The result of a subquery. */
-export type ReadResult = ReadByRows
+export type ReadResult = Readers
 
 /** Receives rows that have to be evaluated again; `cause`: the result that changed, if it is one. */
 export interface DirtyRowSink {
@@ -36,16 +36,12 @@ export interface DirtyRowSink {
 }
 
 /** Passes each row that has read something to `sink`, which must not change the reads meanwhile. */
-export const rereadAll = (
-  { reader, row }: ReadByRows,
-  dirtyRows: DirtyRowSink,
-  cause: ReadResult | undefined
-): void => {
+export const rereadAll = ({ reader, row }: Readers, dirtyRows: DirtyRowSink, cause: ReadResult | undefined): void => {
   if (reader instanceof Map) for (const [each, rows] of reader) for (const one of rows) dirtyRows.add(each, one, cause)
   else if (reader !== undefined) dirtyRows.add(reader, row, cause)
 }
 
-const addRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
+const addRow = (read: Readers, reader: Reader, row: ReaderRow): void => {
   if (read.reader === undefined) {
     read.reader = reader
     read.row = row
@@ -61,7 +57,7 @@ const addRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
   else rows.add(row)
 }
 
-const removeRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
+const removeRow = (read: Readers, reader: Reader, row: ReaderRow): void => {
   if (!(read.reader instanceof Map)) {
     if (read.reader !== reader || read.row !== row) return
     read.reader = undefined
@@ -77,7 +73,7 @@ const removeRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
 export const nothing: ReadonlySet<Read> = new Set()
 
 export class Dependencies {
-  private readonly byText = new Map<string, ReadByRows>()
+  private readonly byText = new Map<string, Readers>()
   private readonly byReader = new Map<Reader, Map<ReaderRow, ReadonlySet<Read>>>()
   private readonly idle: (read: ReadResult) => void
 
@@ -147,7 +143,7 @@ export class Dependencies {
   }
 
   /** The readers of a named thing; undefined if no row has read it. */
-  of(text: string): ReadByRows | undefined {
+  of(text: string): Readers | undefined {
     return this.byText.get(text)
   }
 

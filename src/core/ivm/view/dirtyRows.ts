@@ -10,9 +10,9 @@ import type { Store } from "../store/store.ts"
 import {
   type Dependencies,
   type DirtyRowSink,
-  type ReadByRows,
   type Reader,
   type ReaderRow,
+  type Readers,
   type ReadResult,
   rereadAll
 } from "./dependencies.ts"
@@ -54,7 +54,7 @@ export class DirtyRows implements DirtyRowSink {
 
   /** Adds the rows that have read something a write changes. */
   collect({ after, before, id }: Write, dependencies: Dependencies, store: Store): void {
-    const collect = (named: ReadByRows | undefined): void => void (named && rereadAll(named, this, undefined))
+    const collect = (named: Readers | undefined): void => void (named && rereadAll(named, this, undefined))
     collect(dependencies.of(id.text))
     collect(dependencies.of(tableRead(id.table)))
     if (store.hasEdges) for (const read of edgeReads(id, before, after)) collect(dependencies.of(read))

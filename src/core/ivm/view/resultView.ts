@@ -13,7 +13,7 @@ import { noSlot } from "../../view/watch.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
 import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
 import type { Hash64 } from "../delta/hash.ts"
-import type { StepEnd } from "../delta/stepLog.ts"
+import type { StepEffect } from "../delta/stepLog.ts"
 import { SubqueryValues } from "../index/subqueryValues.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import { type GroupOwner, Groups } from "../operators/groups.ts"
@@ -29,7 +29,7 @@ import { nothing, type Read, type Reader, type ReaderRow, type ReadResult } from
 import { madeOf, type Output } from "./output.ts"
 import { type Presenter, presenterOf } from "./presenter.ts"
 import type { Sharer } from "./sharer.ts"
-import { contentOf, eachShown, shownRows } from "./showing.ts"
+import { contentOf, shownRows, shownRowsLazily } from "./showing.ts"
 import { isBehindWindow } from "./unread.ts"
 import type { Ranking, ResultRow, RowError, View } from "./view.ts"
 
@@ -137,7 +137,7 @@ export abstract class ResultView
   }
 
   /** Ends a step. Adds one to the generation if there is a delta. */
-  finish(): StepEnd {
+  finish(): StepEffect {
     if (this.presenter.settle(this, this.generation + 1)) this.failsOtherwise()
     const moves = this.moved()
     const delta = moves?.finish(this.aliases)
@@ -149,7 +149,7 @@ export abstract class ResultView
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
-    const ended: StepEnd = {
+    const ended: StepEffect = {
       delta,
       moved,
       valueSetDelta:
@@ -227,7 +227,7 @@ export abstract class ResultView
   }
 
   each(): Iterable<ResultRow> {
-    return eachShown(this, this.ordered())
+    return shownRowsLazily(this, this.ordered())
   }
 
   errors(): ReadonlyArray<RowError> {
@@ -308,7 +308,7 @@ export abstract class ResultView
   }
 
   /** The effect of the current step on the view; undefined if none. */
-  private lastEnd(): StepEnd | undefined {
+  private lastEnd(): StepEffect | undefined {
     return this.lastStep === this.context.step() ? this.context.moves.ended(this.last) : undefined
   }
 

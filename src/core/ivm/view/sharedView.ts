@@ -16,7 +16,7 @@ import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { IncrementalView } from "./incrementalView.ts"
 import { type LenderStep, ownSlotOf, type Sharer } from "./sharer.ts"
-import { eachShown, inOrder, inOrderSliced, rankingOf, type Showing, shownRows } from "./showing.ts"
+import { inOrder, inOrderSliced, rankingOf, type Showing, shownRows, shownRowsLazily } from "./showing.ts"
 import type { ChangedViews, Ranking, ResultRow, RowError, View } from "./view.ts"
 import { ViewChange } from "./viewChange.ts"
 
@@ -90,7 +90,7 @@ export class SharedView implements View, Showing, Sharer {
   }
 
   each(): Iterable<ResultRow> {
-    return eachShown(this, this.ordered())
+    return shownRowsLazily(this, this.ordered())
   }
 
   private ordered(): ReadonlyArray<ViewRow> {

@@ -83,7 +83,7 @@ export const shownRows = (owner: Showing, rows: ReadonlyArray<Output>): Readonly
   rows.map((row) => shownRow(owner, row))
 
 /** The same, each made on demand. */
-export function* eachShown(owner: Showing, rows: ReadonlyArray<Output>): Generator<ResultRow, void, void> {
+export function* shownRowsLazily(owner: Showing, rows: ReadonlyArray<Output>): Generator<ResultRow, void, void> {
   for (const row of rows) yield shownRow(owner, row)
 }
 

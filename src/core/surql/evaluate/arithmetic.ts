@@ -7,7 +7,7 @@
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
 import type { Dec, NumberValue } from "../values/number.ts"
-import { asDecimal, compareNumbers, D, decimal, fit, isNumber, toFloat } from "../values/number.ts"
+import { asDecimal, compareNumbers, D, decimal, isNumber, roundToDecimal, toFloat } from "../values/number.ts"
 import * as Text from "../values/text.ts"
 import { rawText, toText } from "../values/text.ts"
 import type { Obj, Value } from "../values/value.ts"
@@ -137,7 +137,7 @@ const mostTimes = 4294967295
 
 /** A duration of decimal nanoseconds; the fraction is dropped. */
 const wholeNanos = (nanos: Dec): Duration | undefined => {
-  const fitted = fit(nanos)
+  const fitted = roundToDecimal(nanos)
   return fitted === undefined ? undefined : Durations.fromNanos(BigInt(fitted.trunc().toFixed()))
 }
 

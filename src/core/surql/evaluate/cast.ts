@@ -5,7 +5,7 @@
  * list.
  */
 
-import { keeping } from "../keeping.ts"
+import { memoize } from "../memoize.ts"
 import * as Regexes from "../regex/regex.ts"
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
@@ -248,7 +248,7 @@ const record = (v: Value, tables: string | undefined): Result => {
 const mostTypes = 200
 
 /** The name of a type and the text between its `<` and `>`; the whole text for a type written as a value. */
-export const partsOf = keeping((type: string): { readonly name: string; readonly inner: string | undefined } => {
+export const partsOf = memoize((type: string): { readonly name: string; readonly inner: string | undefined } => {
   const [, name = type, inner] = (isLiteralType(type) ? undefined : /^(\w+)<(.*)>$/s.exec(type)) ?? []
   return { name, inner }
 }, mostTypes)
@@ -331,7 +331,7 @@ const mayBecome = (type: string, v: Value): boolean => {
 }
 
 /** The alternatives of a union type. */
-const optionsOf = keeping(
+const optionsOf = memoize(
   (type: string): ReadonlyArray<string> => [
     ...new Set(splitUnion(type).map((option) => option.replace(/^(set|array)<any>$/, "$1")))
   ],

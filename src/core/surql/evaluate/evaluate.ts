@@ -31,7 +31,7 @@ import type { Budget, Compiled, Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
 import { fetching } from "./select/reshape.ts"
 import { compileStatement } from "./select/select.ts"
-import { weighed } from "./weigh.ts"
+import { checkSize } from "./weigh.ts"
 
 /** Runs a compiled expression; the error is the reason of the failure. */
 export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Failure> => {
@@ -334,7 +334,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
         spend(s.budget, price)
         const params: Record<string, Value> = { ...s.params }
         for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
-        const out = weighed(body({ ...s, params, older: s.older === true || directly !== true }))
+        const out = checkSize(body({ ...s, params, older: s.older === true || directly !== true }))
         if (typeof out === "object" && out !== null) spend(s.budget, weighSteps)
         return result === undefined
           ? out
@@ -392,7 +392,7 @@ const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
     let s = outer,
       last: Value
     for (const { name, type, value } of steps) {
-      const v = name === undefined ? value(s) : weighed(value(s))
+      const v = name === undefined ? value(s) : checkSize(value(s))
       last = name === undefined ? v : undefined
       spend(s.budget, 1 + (widthOf(s) >> 2))
       if (name !== undefined)

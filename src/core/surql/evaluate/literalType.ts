@@ -5,7 +5,7 @@
  * not, nothing is converted.
  */
 
-import { keeping } from "../keeping.ts"
+import { memoize } from "../memoize.ts"
 import { open } from "../syntax/parser.ts"
 import * as Lex from "../values/lex.ts"
 import { isNumber } from "../values/number.ts"
@@ -35,7 +35,7 @@ const read = (text: string): Value => {
   return kind === "string" ? content : value
 }
 
-const constantOf = keeping(
+const constantOf = memoize(
   (text: string): { readonly value: Value } => ({ value: constants.has(text) ? constants.get(text) : read(text) }),
   mostConstants
 )

@@ -55,7 +55,7 @@ const weight = (v: Value): Weight => {
 }
 
 /** The value, if it is one that can be written out. Cost: its new parts. */
-export const weighed = (v: Value): Value => {
+export const checkSize = (v: Value): Value => {
   if (typeof v !== "string" && (typeof v !== "object" || v === null)) return v
   const { parts, levels } = weight(v)
   if (parts > maxParts) return raise`The query makes a value of more than ${known(maxParts)} parts`

@@ -8,7 +8,7 @@
  */
 import { raise } from "../evaluate/failure.ts"
 import { copyOf } from "../evaluate/select/shape.ts"
-import { weighed } from "../evaluate/weigh.ts"
+import { checkSize } from "../evaluate/weigh.ts"
 import { compare, equal, sortedKeys } from "../values/order.ts"
 import { rawText, render } from "../values/text.ts"
 import type { Obj, Value } from "../values/value.ts"
@@ -172,5 +172,5 @@ const changed = (v: Value, o: Operation): Value => {
 /** A value with a list of operations applied, all or none. Cost: operations times the size of the value. */
 export const patch = (v: Value, operations: Value): Value => {
   if (!Array.isArray(operations)) return malformed("Patch operations should be an array of objects")
-  return (operations as Items).map(operation).reduce<Value>((current, o) => weighed(apply(current, o)), v)
+  return (operations as Items).map(operation).reduce<Value>((current, o) => checkSize(apply(current, o)), v)
 }

@@ -4,7 +4,7 @@
  * Classes may be nested and combined (`[a-z&&[^aeiou]]`); as ranges each is a set like any other, and membership is a
  * binary search, however the set was made.
  */
-import { keeping } from "../keeping.ts"
+import { memoize } from "../memoize.ts"
 import { fault, type Ranges } from "./pattern.ts"
 
 const last = 0x10ffff
@@ -89,7 +89,7 @@ const planeSize = 0x10000
 const surrogates = { from: 0xd800, count: 0x800 }
 
 /** All characters of a plane; cached, because every property is searched in them. */
-const charactersOf = keeping((plane: number): string => {
+const charactersOf = memoize((plane: number): string => {
   let text = ""
   for (let code = plane * planeSize; code < (plane + 1) * planeSize; code += surrogates.count)
     if (code !== surrogates.from)
@@ -112,7 +112,7 @@ const matcherOf = (name: string): RegExp => {
 const maxNames = 500
 
 /** Cost: some milliseconds, once for each property. */
-const rangesOfProperty = keeping((name: string): Ranges => {
+const rangesOfProperty = memoize((name: string): Ranges => {
   const matcher = matcherOf(name)
   const ranges: Array<number> = []
   for (let plane = 0; plane <= last >> 16; plane++) {
@@ -141,7 +141,7 @@ const charged = (budget: Budget, ranges: Ranges): Ranges => {
 }
 
 /** For each letter, the letters that differ from it only in case, by Unicode's simple case folding. */
-const cases = keeping((_all: true): ReadonlyMap<number, ReadonlyArray<number>> => {
+const cases = memoize((_all: true): ReadonlyMap<number, ReadonlyArray<number>> => {
   const only = (text: string): number | undefined => {
     const code = text.codePointAt(0)!
     return text.length === String.fromCodePoint(code).length ? code : undefined
@@ -175,7 +175,7 @@ const folded = (ranges: Ranges): Ranges => {
   return united(more)
 }
 
-const lettersAs = keeping(
+const lettersAs = memoize(
   (code: number): Ranges => united((cases(true).get(code) ?? [code]).map((each) => [each, each]))
 )
 
@@ -217,7 +217,7 @@ export const has = (ranges: Ranges, code: number): boolean => {
   return 2 * low < ranges.length && ranges[2 * low]! <= code
 }
 
-const rangesOfNamed = keeping(
+const rangesOfNamed = memoize(
   (name: keyof typeof escapeSets): Ranges => rangesOf(escapeSets[name], false, { ranges: Infinity })
 )
 

@@ -1,7 +1,7 @@
 /**
  * Regular expressions with the syntax of the database's engine, run in linear time (`machine.ts`).
  */
-import { keeping } from "../keeping.ts"
+import { memoize } from "../memoize.ts"
 import { Program } from "./machine.ts"
 import { parsePattern } from "./parsePattern.ts"
 import { PatternFault } from "./pattern.ts"
@@ -46,7 +46,7 @@ export class Pattern {
 const maxPatterns = 500
 
 /** The compiled pattern, or why the text is invalid; cached. */
-const known = keeping((source: string): Pattern | string => {
+const known = memoize((source: string): Pattern | string => {
   try {
     return new Pattern(source)
   } catch (error) {

@@ -112,7 +112,7 @@ const read = (pattern: RegExp, text: string): Datetime | undefined => {
 }
 
 /** Whether a text could be a complete RFC 3339 date-time; cheap, so that plain strings meet no regular expression. */
-export const mayBe = (text: string): boolean =>
+export const looksLikeDatetime = (text: string): boolean =>
   text.length >= 20 &&
   text.length <= 35 &&
   text.charCodeAt(4) === 45 &&

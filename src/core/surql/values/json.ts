@@ -32,7 +32,7 @@ import {
   Uuid
 } from "./value.ts"
 
-const untyped = (json: string): Value => (Datetimes.mayBe(json) ? (Datetimes.parse(json) ?? json) : json)
+const untyped = (json: string): Value => (Datetimes.looksLikeDatetime(json) ? (Datetimes.parse(json) ?? json) : json)
 
 /** JSON as a value (D1 rule 3): complete RFC 3339 date-times become datetimes, everything else keeps its type. */
 export const fromJson = (json: unknown): Value => {

@@ -8,7 +8,7 @@
 import * as Datetimes from "./datetime.ts"
 import * as Encode from "./encode.ts"
 import type { NumberValue } from "./number.ts"
-import { exactly, isNumber, toDecimal } from "./number.ts"
+import { binaryValue, isNumber, toDecimal } from "./number.ts"
 import { geometryKinds, numberKind, sortedKeys } from "./order.ts"
 import type { Obj, RecordKey, Value } from "./value.ts"
 import {
@@ -90,7 +90,7 @@ const numberText = (v: NumberValue): string => {
       return n > 0 ? "2" + positive(digits, digits.length) : "0" + mirrored(positive(digits, digits.length))
     }
   }
-  const exact = toDecimal(exactly(n))
+  const exact = toDecimal(binaryValue(n))
   if (exact.isZero()) return "1"
   const text = positive(
     exact.d.map((part, i) => (i === 0 ? String(part) : String(part).padStart(7, "0"))).join(""),

@@ -10,7 +10,7 @@ import { Decimal as DecimalNumber } from "decimal.js"
 import type { Value } from "./value.ts"
 import { Decimal, Float, int } from "./value.ts"
 
-/** Decimal arithmetic wide enough that only {@link fit} rounds to the database's size. */
+/** Decimal arithmetic wide enough that only {@link roundToDecimal} rounds to the database's size. */
 export const D = DecimalNumber.clone({
   precision: 64,
   rounding: DecimalNumber.ROUND_HALF_EVEN,
@@ -31,7 +31,7 @@ type Rounding = DecimalNumber.Rounding
  * A decimal rounded to the database's decimal; `undefined` if it overflows. Sums and products are rounded half to even,
  * parsed text half up.
  */
-export const fit = (value: Dec, rounding: Rounding = DecimalNumber.ROUND_HALF_EVEN): Dec | undefined => {
+export const roundToDecimal = (value: Dec, rounding: Rounding = DecimalNumber.ROUND_HALF_EVEN): Dec | undefined => {
   if (!value.isFinite() || value.e > limit.e) return undefined
   const whole = Math.max(0, value.e + 1)
   let places = Math.min(mostPlaces, Math.max(0, 29 - whole))
@@ -51,7 +51,7 @@ export const fit = (value: Dec, rounding: Rounding = DecimalNumber.ROUND_HALF_EV
 
 /** A decimal value, or `undefined` when it does not fit. */
 export const decimal = (value: Dec, rounding?: Rounding): Decimal | undefined => {
-  const fitted = fit(value, rounding)
+  const fitted = roundToDecimal(value, rounding)
   return fitted === undefined ? undefined : new Decimal(fitted)
 }
 
@@ -188,13 +188,13 @@ export const compareNumbers = (left: NumberValue, right: NumberValue): number =>
 }
 
 /** A float as its binary value, as far as needed to compare it with any decimal; others unchanged. */
-export const exactly = (n: number | bigint | Dec): number | bigint | Dec =>
+export const binaryValue = (n: number | bigint | Dec): number | bigint | Dec =>
   typeof n === "number" && !Number.isInteger(n) && Number.isFinite(n) ? new D(n.toPrecision(100)) : n
 
 /** As {@link compareNumbers}, but beside a decimal a float counts by its binary value: `0.1f` is above `0.1dec`. */
 export const compareExactly = (a: NumberValue, b: NumberValue): number =>
   a instanceof Decimal && !(b instanceof Decimal)
-    ? compareDecimal(a.value, exactly(b instanceof Float ? b.value : b))
+    ? compareDecimal(a.value, binaryValue(b instanceof Float ? b.value : b))
     : b instanceof Decimal && !(a instanceof Decimal)
       ? -compareExactly(b, a)
       : compareNumbers(a, b)

@@ -35,7 +35,7 @@ export interface Notation {
 }
 
 /** As {@link Encode.encode}. */
-export const exactly: Notation = {
+export const exactNotation: Notation = {
   text: Encode.encode,
   compare: (a, b) => (a < b ? -1 : a > b ? 1 : 0),
   shows: () => true,
@@ -45,7 +45,7 @@ export const exactly: Notation = {
 }
 
 /** As {@link Json.stringify}. */
-export const plainly: Notation = {
+export const plainNotation: Notation = {
   text: Json.stringify,
   compare: compareStrings,
   shows: (v) => v !== undefined,

@@ -15,12 +15,18 @@ import { parseStatements } from "../../../../src/core/surql/syntax/parse.ts"
 import { encode } from "../../../../src/core/surql/values/encode.ts"
 import { stringify } from "../../../../src/core/surql/values/json.ts"
 import { Geometry, type Obj, SetValue, type Value } from "../../../../src/core/surql/values/value.ts"
-import { exactly, type Notation, plainly, smallParts, writerOf } from "../../../../src/core/surql/written/sliced.ts"
+import {
+  exactNotation,
+  type Notation,
+  plainNotation,
+  smallParts,
+  writerOf
+} from "../../../../src/core/surql/written/sliced.ts"
 import * as Values from "../scalarValues.ts"
 
 const notations: ReadonlyArray<readonly [Notation, (v: Value) => string]> = [
-  [exactly, encode],
-  [plainly, stringify]
+  [exactNotation, encode],
+  [plainNotation, stringify]
 ]
 
 /** The text, and how many characters each turn wrote. */
@@ -105,7 +111,8 @@ describe("writing in slices", () => {
     }
     const object = objectOf(1_000, () => Array.from({ length: 1_000 }, () => part))
     const turns: Array<number> = []
-    for (const slices = writerOf(plainly, () => {})(object); slices.next().done !== true; looks = 0) turns.push(looks)
+    for (const slices = writerOf(plainNotation, () => {})(object); slices.next().done !== true; looks = 0)
+      turns.push(looks)
     expect(turns.length).toBeGreaterThan(100)
     expect(Math.max(...turns)).toBeLessThan(8 * smallParts)
   })

@@ -14,7 +14,7 @@ import { EvalError } from "../failure.ts"
 import { idOfTable } from "../paths.ts"
 import type { Scope } from "../scope.ts"
 import { ordersById } from "./select.ts"
-import { compileSources, conjuncts, fixed, idTerms, inKeyOrder } from "./sources.ts"
+import { compileSources, conjuncts, idTerms, inKeyOrder, isSameForAllRows } from "./sources.ts"
 
 /** Rows of one table in key order, exactly the shown ones: after the first `start`, at most `limit`. */
 export interface KeyScan {
@@ -35,7 +35,7 @@ const safely = <A>(body: () => A): A | undefined => {
 }
 
 /** The value of an expression that is the same for every row. */
-const valueOf = (e: Expr, scope: Scope): Value => (fixed(e) ? compile(e)(scope) : undefined)
+const valueOf = (e: Expr, scope: Scope): Value => (isSameForAllRows(e) ? compile(e)(scope) : undefined)
 
 /** Whether the filter means exactly its range of keys. */
 const isRange = (select: Select, table: string, scope: Scope): boolean => {
@@ -59,7 +59,7 @@ const scanOf = (select: Select, scope: Scope): KeyScan | undefined => {
   const [from, ...others] = select.from
   if (from === undefined || others.length > 0 || select.split.length > 0 || select.group !== undefined) return undefined
   const inOrder = inKeyOrder(select)
-  if (!inOrder && !fixed(from)) return undefined
+  if (!inOrder && !isSameForAllRows(from)) return undefined
   if (select.order.length > 0 && !(inOrder && ordersById(select))) return undefined
   if (select.where !== undefined && (from.kind !== "table" || !isRange(select, from.name, scope))) return undefined
   const source =

@@ -90,10 +90,10 @@ export const rowsOf = (scope: Scope, v: Value): Iterable<Value> => {
 }
 
 /** Whether an expression is the same for every row: constants, parameters and paths from them. */
-export const fixed = (e: Expr): boolean =>
+export const isSameForAllRows = (e: Expr): boolean =>
   e.kind === "literal" ||
   (e.kind === "param" && !rowParams.has(e.name)) ||
-  (e.kind === "idiom" && e.start !== undefined && fixed(e.start) && e.parts.every((p) => p.kind === "field"))
+  (e.kind === "idiom" && e.start !== undefined && isSameForAllRows(e.start) && e.parts.every((p) => p.kind === "field"))
 
 /** The bare path `id`. */
 export const isId = (e: Expr): boolean =>
@@ -115,9 +115,9 @@ const idTerm = (e: Expr): IdTerm | undefined => {
   if (e.kind !== "binary") return undefined
   const op = turned[e.op]
   if (op === undefined) return undefined
-  return isId(e.left) && fixed(e.right)
+  return isId(e.left) && isSameForAllRows(e.right)
     ? { op: e.op, value: compile(e.right) }
-    : isId(e.right) && fixed(e.left)
+    : isId(e.right) && isSameForAllRows(e.left)
       ? { op, value: compile(e.left) }
       : undefined
 }

@@ -1,5 +1,5 @@
 /** Caches a function's results by argument; the cache is emptied when it reaches a number of entries. */
-export const keeping = <K, A extends object | string | boolean>(
+export const memoize = <K, A extends object | string | boolean>(
   answer: (asked: K) => A,
   most = Infinity
 ): ((asked: K) => A) => {

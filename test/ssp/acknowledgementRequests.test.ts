@@ -7,25 +7,25 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option, Queue } from "effect"
 import { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
-import type { AppliedWords, WordsOver } from "../../src/ports/SchedulerClient.ts"
+import type { AckRequest, AckRequestEnd } from "../../src/ports/SchedulerClient.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { registration } from "./viewsKit.ts"
 
 const line = (seq: number): string =>
   `${JSON.stringify({ table: "t", op: "CREATE", id: `t:${seq}`, record: { id: `t:${seq}` }, seq })}\n`
 
-class Request implements AppliedWords {
+class Request implements AckRequest {
   isAdmitted = false
   isClosed = false
   ends = 0
   readonly said: Array<number> = []
-  readonly over: (how: WordsOver) => void
+  readonly over: (how: AckRequestEnd) => void
 
-  constructor(over: (how: WordsOver) => void) {
+  constructor(over: (how: AckRequestEnd) => void) {
     this.over = over
   }
 
-  readonly say: AppliedWords["say"] = ({ seq }) => {
+  readonly send: AckRequest["send"] = ({ seq }) => {
     if (this.isAdmitted) this.said.push(seq)
     return this.isAdmitted
   }
@@ -58,7 +58,7 @@ const following = (pass: (ms: number) => Effect.Effect<void>) =>
           )
         ),
       applied: ({ seq }) => Effect.sync(() => void single.push(seq)),
-      words: (over) => {
+      openAcks: (over) => {
         const request = new Request(over)
         requests.push(request)
         return request
