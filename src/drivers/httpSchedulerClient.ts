@@ -229,6 +229,7 @@ const refusal = (answer: Answered): SchedulerError => {
   if (status === 503 && code === "OVERLOADED")
     return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(answer) })
   if (status === 429) return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(answer) })
+  if (status === 500) return new SchedulerError({ reason: "unreachable", message, status })
   return new SchedulerError({ reason: status >= 400 && status < 500 ? "refused" : "unreachable", message })
 }
 

@@ -29,7 +29,7 @@ export class SchedulerError extends Data.TaggedError("SchedulerError")<{
   /** Delay that the scheduler asked for, in milliseconds. */
   readonly retryAfterMs?: number
   /** HTTP status, set only where callers depend on it. */
-  readonly status?: 400
+  readonly status?: 400 | 500
 }> {}
 
 /**

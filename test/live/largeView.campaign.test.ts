@@ -32,10 +32,12 @@ it("D31 a tree view over 64 MiB is registered through the scheduler, read, and m
       path: "/ingest",
       body: { table: "big", op: "CREATE", id: `big:${n}`, record: { n, text: "x".repeat(bytes) } }
     })
-  await told(cluster.scheduler, {
-    method: "POST",
-    path: "/view/register",
-    body: { id: "large", surql: "SELECT n, text FROM big ORDER BY n", clientId: "c", ttl: "1d", format: "tree" }
+  const body = { id: "large", surql: "SELECT n, text FROM big ORDER BY n", clientId: "c", ttl: "1d", format: "tree" }
+  // No SSP is ready for it while all of them take these records in.
+  await until("an SSP takes the view", async () => {
+    const answer = await cluster.scheduler.ask({ method: "POST", path: "/view/register", body }, 60_000)
+    if (answer?.status !== 503) expect([answer?.status, answer?.text.slice(0, 1000)]).toEqual([200, expect.anything()])
+    return answer?.status === 200
   })
   const shownBy = async (ssps: ReadonlyArray<Process>): Promise<Process> =>
     until(

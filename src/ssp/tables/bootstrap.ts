@@ -56,7 +56,9 @@ const slotBytes = 128
 /** Pauses between attempts at one page. */
 const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 millis")), Schedule.recurs(4))
 
-const passing = ({ reason }: SchedulerError): boolean => ["unreachable", "overloaded", "notLeader"].includes(reason)
+/** A query that fails at the scheduler (500) fails again: the answer is too long for example. */
+const passing = ({ reason, status }: SchedulerError): boolean =>
+  status !== 500 && ["unreachable", "overloaded", "notLeader"].includes(reason)
 
 const unusable = (what: string, why = ""): SchedulerError =>
   new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed${why}` })
@@ -170,12 +172,33 @@ const toRecords = ({ exact, value }: Read, table: string, types: Types): Readonl
 const pageAfter = (
   table: string,
   pageSize: number,
-  { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }
+  { exact, id }: Reached
 ): readonly [query: string, params: Obj | undefined] => {
   if (id === undefined) return [`SELECT * FROM ${nameText(table)} ORDER BY id LIMIT ${pageSize}`, undefined]
   return exact
     ? [`SELECT * FROM ${nameText(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }]
     : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
+}
+
+/** Where a table has been read to. */
+interface Reached {
+  readonly exact: boolean
+  readonly id: RecordId | undefined
+}
+
+/** Asks for a page, and for half of it if that fails: large records make an answer longer than the scheduler allows. */
+const askPage = <A, E>(
+  ask: (query: string, params?: Obj) => Effect.Effect<A, SchedulerError | E>,
+  table: string,
+  size: number,
+  last: Reached
+): Effect.Effect<{ readonly answer: A; readonly query: string; readonly size: number }, SchedulerError | E> => {
+  const [query, params] = pageAfter(table, size, last)
+  return Effect.catchIf(
+    Effect.map(ask(query, params), (answer) => ({ answer, query, size })),
+    (error) => error instanceof SchedulerError && error.status === 500 && size > 1,
+    () => askPage(ask, table, size >> 1, last)
+  )
 }
 
 const pullTable = (
@@ -186,10 +209,10 @@ const pullTable = (
   step: Pick<Step, "add">
 ): Effect.Effect<void, SchedulerError | SnapshotMoved | StartFault> =>
   Effect.gen(function* () {
-    let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
-    for (;;) {
-      const [query, params] = pageAfter(table, pageSize, last)
-      const read = yield* ask(query, params)
+    let last: Reached = { exact: false, id: undefined }
+    for (let most = pageSize; ; ) {
+      const { answer: read, query, size } = yield* askPage(ask, table, most, last)
+      most = size
       const page = toRecords(read, table, types)
       if (page === undefined) return yield* unusable(query)
       for (const record of page) into.push(record)
@@ -197,7 +220,7 @@ const pullTable = (
       const memory = heap.measured()
       if (!Memory.isLoadable(memory, into.length * slotBytes))
         return yield* new StartFault({ exitCode: 1, message: Memory.notReadable(memory, into.length, "scheduler") })
-      if (page.length < pageSize) return
+      if (page.length < size) return
       last = { exact: read.exact, id: page.at(-1)?.id }
     }
   })
@@ -252,7 +275,7 @@ export const makeTableReader = (
   pageSize: number | undefined,
   heap: HeapShape
 ): TableReader => {
-  const size = Math.max(1, pageSize ?? defaultPage)
+  const mostRecords = Math.max(1, pageSize ?? defaultPage)
   const ask = (query: string, params?: Obj) =>
     Effect.gen(function* () {
       const answer = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
@@ -270,10 +293,11 @@ export const makeTableReader = (
     typesOf: (table) => Effect.map(ask(`INFO FOR TABLE ${nameText(table)}`), ({ read }) => typesOf(read)),
     pages: (table, types, page) =>
       Effect.gen(function* () {
-        let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
-        for (let count = 0; ; ) {
-          const [query, params] = pageAfter(table, size, last)
-          const { read, seq } = yield* ask(query, params)
+        let last: Reached = { exact: false, id: undefined }
+        for (let count = 0, most = mostRecords; ; ) {
+          const { answer, query, size } = yield* askPage(ask, table, most, last)
+          const { read, seq } = answer
+          most = size
           const records = toRecords(read, table, types)
           if (records === undefined) return yield* unusable(query)
           count += records.length
