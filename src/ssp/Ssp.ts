@@ -15,10 +15,10 @@ import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import { SspConfig, type SspConfigShape } from "./Config.ts"
 import { ChangeFeed } from "./database/ChangeFeed.ts"
+import { describeStore } from "./database/describeStore.ts"
 import { Integrity } from "./database/Integrity.ts"
 import * as Reconciling from "./database/reconciling.ts"
 import * as SchemaFollowing from "./database/schemaFollowing.ts"
-import { storeText } from "./database/storeText.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
@@ -88,7 +88,7 @@ export const serve = (config: SspConfigShape) =>
     const port = yield* serving.port
     const host = config.listen.host === undefined ? "all interfaces" : config.listen.host
     yield* Effect.logInfo(
-      `SSP ${config.sspId} ${version} listens on ${host}, port ${port}: ${config.mode} mode, store ${storeText(config)}`
+      `SSP ${config.sspId} ${version} listens on ${host}, port ${port}: ${config.mode} mode, store ${describeStore(config)}`
     )
     return yield* serving.crashed
   })

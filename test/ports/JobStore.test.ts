@@ -54,14 +54,14 @@ const olderBy = (ms: number) =>
     Effect.mapError((error) => new JobStoreError({ transient: false, message: String(error) }))
   )
 
-class InMemory extends Context.Tag("test/InMemory")<InMemory, ReturnType<typeof RecordJobs.memory>>() {}
+class InMemory extends Context.Tag("test/InMemory")<InMemory, ReturnType<typeof RecordJobs.inMemoryRecords>>() {}
 
 const recordOf = (doc: Obj): RecordId => doc["id"] as RecordId
 
 jobStoreSuite(
   "memory",
   (docs) => {
-    const records = RecordJobs.memory(docs)
+    const records = RecordJobs.inMemoryRecords(docs)
     return Layer.merge(RecordJobs.layer(records), Layer.succeed(InMemory, records))
   },
   (ms) => TestClock.adjust(ms),

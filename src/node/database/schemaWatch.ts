@@ -82,7 +82,7 @@ const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
       : undefined
 
 /** Cautions of all these tables; an unknown fact gives none. */
-export const cautionsOf = (
+export const tableWarnings = (
   tables: Iterable<Pick<UpstreamTable, "name" | "types"> & Partial<UpstreamTable>>
 ): ReadonlyArray<string> => Array.from(tables).flatMap((table) => caution({ derived: false, ...table }) ?? [])
 
@@ -91,10 +91,10 @@ const maxShown = 50
 
 /** Warnings about the database for an operator: tables whose views do not follow each write, and a reader that lags. */
 export const warningsOf = (
-  tables: Parameters<typeof cautionsOf>[0],
+  tables: Parameters<typeof tableWarnings>[0],
   reader: Pick<ReaderFigures, "behind"> | undefined
 ): ReadonlyArray<string> => {
-  const all = [...(reader?.behind === undefined ? [] : [reader.behind]), ...cautionsOf(tables)]
+  const all = [...(reader?.behind === undefined ? [] : [reader.behind]), ...tableWarnings(tables)]
   return all.length <= maxShown ? all : [...all.slice(0, maxShown), `and ${all.length - maxShown} more`]
 }
 

@@ -47,14 +47,14 @@ export const allowedBy = (
 }
 
 /** Exact paths; a view id may be long. */
-export const routing = {
+export const routerConfig = {
   caseSensitive: true,
   ignoreTrailingSlash: false,
   ignoreDuplicateSlashes: false,
   maxParamLength: 16_384
 }
 
-export const layerRouting = HttpRouter.setRouterConfig(routing)
+export const layerRouting = HttpRouter.setRouterConfig(routerConfig)
 
 /** Answers every failure that is left; see {@link Answers.answerCause}. */
 export const answerEverything =

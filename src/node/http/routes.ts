@@ -105,7 +105,7 @@ type Route<E extends Endpoint, ApiError> =
 /** A call of any endpoint. */
 export type AnyCall = CallOf<Endpoint>
 
-/** A route of any endpoint, as the dispatcher sees it; its types were checked by {@link group}. */
+/** A route of any endpoint, as the dispatcher sees it; its types were checked by {@link routeGroup}. */
 export type AnyRoute =
   | (ByEffect & { readonly value: Handler<Endpoint, unknown, unknown> })
   | ByResponse<Endpoint, unknown>
@@ -123,7 +123,7 @@ type GroupRoutes<Groups extends HttpApiGroup.HttpApiGroup.Any, Name extends stri
 }
 
 /** The routes of a group, one for each of its endpoints; checks their types. */
-export const group = <
+export const routeGroup = <
   Id extends string,
   Groups extends HttpApiGroup.HttpApiGroup.Any,
   ApiError,

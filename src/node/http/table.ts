@@ -14,7 +14,7 @@ import type { Scope } from "../../core/access/scopes.ts"
 import type { Answer } from "../../ports/Front.ts"
 import { Access, Audited, type Declaring, TakesToken } from "../../protocol/access.ts"
 import { JsonBody } from "../../protocol/jsonBody.ts"
-import { routing } from "./bodies.ts"
+import { routerConfig } from "./bodies.ts"
 import type { AnyRoute, AnyRoutes } from "./routes.ts"
 
 type Decode = (value: unknown) => Either.Either<unknown, ParseResult.ParseError>
@@ -131,7 +131,7 @@ export class EndpointTable {
   readonly entries: ReadonlyArray<EndpointEntry>
   /** Endpoints whose path has no parameter, by method and target: a look-up is ten times faster than the matcher. */
   private readonly exact: ReadonlyMap<string, FoundEndpoint>
-  private readonly matcher = FindMyWay.make<EndpointEntry>(routing)
+  private readonly matcher = FindMyWay.make<EndpointEntry>(routerConfig)
 
   constructor(api: AnyApi, routes: AnyRoutes) {
     this.entries = entriesOf(api, routes)

@@ -20,7 +20,7 @@ import { Release } from "../../ports/Release.ts"
 import { SchedulerClient } from "../../ports/SchedulerClient.ts"
 import { nodePaths } from "../../protocol/SspApi.ts"
 import { SspConfig, type SspConfigShape } from "../../ssp/Config.ts"
-import { storeText } from "../../ssp/database/storeText.ts"
+import { describeStore } from "../../ssp/database/describeStore.ts"
 import { fromDatabase } from "../../ssp/membership/Lifecycle.ts"
 import * as Ssp from "../../ssp/Ssp.ts"
 
@@ -61,7 +61,7 @@ export const serve = (config: SspConfigShape, quickstart: boolean) => {
   })
   const greeting =
     quickstart && config.authSecret !== undefined
-      ? Quickstart.layerGreeting(config.listen, config.tls, Redacted.value(config.authSecret), storeText(config))
+      ? Quickstart.layerGreeting(config.listen, config.tls, Redacted.value(config.authSecret), describeStore(config))
       : Layer.empty
   const telemetry = Telemetry.layers({ server: "ssp", id: config.sspId }, config)
   return Ssp.serve(config).pipe(

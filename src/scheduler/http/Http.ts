@@ -11,7 +11,7 @@ import * as Answers from "../../node/http/answers.ts"
 import { makeJudge } from "../../node/http/bearer.ts"
 import * as Front from "../../node/http/front.ts"
 import * as Guard from "../../node/http/guard.ts"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { NodeFigures } from "../../ports/NodeFigures.ts"
@@ -50,7 +50,7 @@ const assignedViews = Answers.jsonOf(AssignedViews)
 const data = Effect.gen(function* () {
   const replica = yield* HttpReplica.make
   const { logId } = (yield* Pool).identity
-  return group(SchedulerApi, "data", {
+  return routeGroup(SchedulerApi, "data", {
     ingest: yield* HttpIngest.make,
     query: { response: yield* HttpProxy.handler },
     signin: { value: () => Effect.succeed(ok) },
@@ -63,7 +63,7 @@ const view = Effect.gen(function* () {
   const pool = yield* Pool
   const client = yield* SspClient
   const audited = yield* Audit.make
-  return group(SchedulerApi, "view", {
+  return routeGroup(SchedulerApi, "view", {
     ...(yield* HttpReads.make),
     register: yield* HttpRegistration.make,
     unregister: {
@@ -155,7 +155,7 @@ const ssp = Effect.gen(function* () {
   const audited = yield* Audit.make
   const actingFor = yield* SspAuthority.make
   const jobs = yield* JobFeed
-  return group(SchedulerApi, "ssp", {
+  return routeGroup(SchedulerApi, "ssp", {
     ...(yield* HttpFeed.make),
     join: {
       isWhole: true,
@@ -220,7 +220,7 @@ const job = Effect.gen(function* () {
   const operators = yield* HttpJobs.make
   const actingFor = yield* SspAuthority.make
   const audited = yield* Audit.make
-  return group(SchedulerApi, "job", {
+  return routeGroup(SchedulerApi, "job", {
     dispatch: { isWhole: true, value: ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal) },
     result: {
       isWhole: true,
@@ -259,7 +259,7 @@ const monitor = Effect.gen(function* () {
   const leadership = yield* Leadership
   const startedAt = yield* steadyMs
   const overview = yield* Overview.make(startedAt)
-  return group(SchedulerApi, "monitor", {
+  return routeGroup(SchedulerApi, "monitor", {
     metrics: {
       response: ({ asked: { headers }, urlParams }) =>
         Text.wantsText(headers["accept"], urlParams.format)

@@ -1,7 +1,7 @@
 /** Views for browsers: `Browsers` over the views of the cluster, and its routes. */
 import { Effect, Layer } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
@@ -36,7 +36,7 @@ const touch = ({ ask }: Pool["Type"], id: string) =>
 
 export const make = Effect.gen(function* () {
   const pool = yield* Pool
-  return group(
+  return routeGroup(
     SchedulerApi,
     "browser",
     Routes.make(yield* Browsers, yield* Audit.make, {

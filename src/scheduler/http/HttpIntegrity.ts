@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
 import { invalidRequest, overloaded } from "../../node/http/answers.ts"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import type { ReplicaError } from "../../ports/Replica.ts"
 import { placesOn } from "../../protocol/integrity.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
@@ -20,7 +20,7 @@ const failed = (error: ReplicaError | Overloaded) =>
     : { code: "REPLICA_FAILED" as const, message: `the replica cannot be read: ${error.message}` }
 
 export const make = Effect.map(RecordTrees, (trees) =>
-  group(SchedulerApi, "integrity", {
+  routeGroup(SchedulerApi, "integrity", {
     nodes: {
       value: ({ urlParams: { index = 0, level = 0, table } }) => {
         const last = placesOn(level) - 1

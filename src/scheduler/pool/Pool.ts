@@ -25,12 +25,12 @@ import { steadyMs, steadyOf, Turn } from "../../ports/Turn.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { Wal, type WalShape } from "../../ports/Wal.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
-import { Activity } from "./Activity.ts"
-import { Clearing } from "./Clearing.ts"
 import * as Calls from "./calls.ts"
 import { Events } from "./Events.ts"
 import { storedByDay } from "./poolTimes.ts"
 import * as Recovery from "./recovery.ts"
+import { ViewActivity } from "./ViewActivity.ts"
+import { ViewClearing } from "./ViewClearing.ts"
 import { ViewReads } from "./viewReads.ts"
 
 export interface PoolShape {
@@ -80,8 +80,8 @@ interface ShellDependencies {
   readonly replica: ReplicaShape
   readonly store: PoolStoreShape
   readonly calls: Calls.CallContext
-  readonly activity: Activity
-  readonly clearing: Clearing
+  readonly activity: ViewActivity
+  readonly clearing: ViewClearing
   readonly queue: Queue.Queue<Entry>
   readonly replies: Map<number, (reply: Reply) => void>
   readonly listeners: Array<() => void>
@@ -402,8 +402,8 @@ const make: Effect.Effect<
     replies: new Map(),
     listeners: [],
     checkpointedAt: nowMs(),
-    activity: new Activity(upstream, (command) => queue.offer(command), start),
-    clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
+    activity: new ViewActivity(upstream, (command) => queue.offer(command), start),
+    clearing: new ViewClearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
     calls: {
       client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }),
       events,

@@ -9,7 +9,7 @@ import { makeJudge } from "../../node/http/bearer.ts"
 import * as Front from "../../node/http/front.ts"
 import * as Guard from "../../node/http/guard.ts"
 import * as Figures from "../../node/http/nodeFigures.ts"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import { Audit } from "../../ports/Audit.ts"
 import type { Asked } from "../../ports/Front.ts"
 import { NodeFigures } from "../../ports/NodeFigures.ts"
@@ -50,7 +50,7 @@ const monitor = (election: LeaderElection, follower: FollowerReplica) =>
     const { tasks } = yield* Progress
     const figures = yield* NodeFigures
     const isLed = () => election.leaderUrl() !== undefined
-    return group(StandbyApi, "monitor", {
+    return routeGroup(StandbyApi, "monitor", {
       metrics: { response: () => Effect.map(figures, Answers.figures) },
       health: {
         value: () => Effect.sync(() => (isLed() ? { status: "healthy" as const } : { status: "unavailable" as const }))
@@ -73,7 +73,7 @@ const monitor = (election: LeaderElection, follower: FollowerReplica) =>
 
 const replica = (election: LeaderElection) =>
   Effect.map(HttpReplica.make, (answer) =>
-    group(StandbyApi, "replica", { replica: { response: () => answer(election.log.logId) } })
+    routeGroup(StandbyApi, "replica", { replica: { response: () => answer(election.log.logId) } })
   )
 
 const layerAudit = Layer.unwrapEffect(

@@ -7,7 +7,7 @@ import { Effect, LogLevel } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import * as Answers from "../../node/http/answers.ts"
 import * as Front from "../../node/http/front.ts"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { NodeFigures } from "../../ports/NodeFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
@@ -45,7 +45,7 @@ const data = Effect.gen(function* () {
   const views = yield* Views
   const lifecycle = yield* Lifecycle
   const audited = yield* Audit.make
-  return group(SspApi, "data", {
+  return routeGroup(SspApi, "data", {
     ingest: yield* HttpIngest.make,
     reset: {
       isWhole: true,
@@ -66,7 +66,7 @@ const view = Effect.gen(function* () {
   const views = yield* Views
   const { assignments, loaded } = yield* Lifecycle
   const audited = yield* Audit.make
-  return group(SspApi, "view", {
+  return routeGroup(SspApi, "view", {
     ...(yield* HttpReads.make),
     register: yield* HttpRegistration.make,
     unregister: {
@@ -101,7 +101,7 @@ const monitor = Effect.gen(function* () {
   const warned = yield* HttpRegistration.withWarnings
   const { tasks } = yield* Progress
   const overview = yield* Overview.make
-  return group(SspApi, "monitor", {
+  return routeGroup(SspApi, "monitor", {
     health: { value: () => Effect.sync(() => ({ status: lifecycle.phase() })) },
     version: { value: () => Effect.succeed({ version, mode: lifecycle.mode }) },
     info: {

@@ -1,6 +1,6 @@
 /** Views for browsers: `Browsers` over this SSP's views, and its routes. */
 import { Clock, Effect, Layer } from "effect"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
 import { type FollowedView, followWhenSettled, type MultiStreamParts } from "../../node/streams/multiStream.ts"
@@ -36,5 +36,5 @@ export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Ser
 export const make = Effect.gen(function* () {
   const views = yield* Views
   const one = (view: string) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => mapErrors(views.touch(view, nowMs)))
-  return group(SspApi, "browser", Routes.make(yield* Browsers, yield* Audit.make, { one, concurrency: 1 }))
+  return routeGroup(SspApi, "browser", Routes.make(yield* Browsers, yield* Audit.make, { one, concurrency: 1 }))
 })

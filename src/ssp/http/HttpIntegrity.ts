@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
 import type { Compared } from "../../node/database/liveCompare.ts"
 import * as Answers from "../../node/http/answers.ts"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { UpstreamError } from "../../ports/Upstream.ts"
 import { placesOn } from "../../protocol/integrity.ts"
@@ -51,7 +51,7 @@ export const make = Effect.gen(function* () {
   const integrity = yield* Integrity
   const reconcile = yield* Reconcile
   const audited = yield* Audit.make
-  return group(SspApi, "integrity", {
+  return routeGroup(SspApi, "integrity", {
     nodes: {
       value: ({ urlParams: { index = 0, level = 0, table } }) => {
         if (table === undefined) return Effect.mapError(integrity.tables, wireErrorOf)

@@ -9,7 +9,7 @@ import type { Result } from "../../core/job/result.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Answers from "../../node/http/answers.ts"
-import { group } from "../../node/http/routes.ts"
+import { routeGroup } from "../../node/http/routes.ts"
 import * as Order from "../../node/jobs/jobOrder.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { AmendResult, JobListPosition, StoredJob } from "../../ports/JobStore.ts"
@@ -111,7 +111,7 @@ const amended = (
 export const make = Effect.gen(function* () {
   const jobs = yield* Jobs
   const audited = yield* Audit.make
-  return group(SspApi, "job", {
+  return routeGroup(SspApi, "job", {
     execute: { isWhole: true, value: ({ asked, payload }) => executed(jobs, payload, asked.headers["traceparent"]) },
     jobs: {
       response: ({ urlParams: { after, limit = defaultLimit, status, table } }) =>

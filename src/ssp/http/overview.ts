@@ -13,7 +13,7 @@ import { steadyMs } from "../../ports/Turn.ts"
 import type { SspOverview } from "../../protocol/overview.ts"
 import { SspConfig } from "../Config.ts"
 import { ChangeFeed } from "../database/ChangeFeed.ts"
-import { storeText } from "../database/storeText.ts"
+import { describeStore } from "../database/describeStore.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
@@ -31,7 +31,7 @@ export const make = Effect.gen(function* () {
   const feed = yield* ChangeFeed
   const figures = yield* ProcessFigures
   const startedAt = yield* steadyMs
-  const store = storeText(config)
+  const store = describeStore(config)
   return Effect.gen(function* () {
     const {
       pendingChanges,

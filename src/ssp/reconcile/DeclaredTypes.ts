@@ -6,7 +6,7 @@
  */
 import { Context, Layer } from "effect"
 import type { Types } from "../../core/record/change.ts"
-import { cautionsOf } from "../../node/database/schemaWatch.ts"
+import { tableWarnings } from "../../node/database/schemaWatch.ts"
 import type { UpstreamTable } from "../../ports/Upstream.ts"
 
 /** A table of the database, or of a scheduler, which sends types alone. */
@@ -30,7 +30,7 @@ export class DeclaredTypes extends Context.Tag("ssp/database/DeclaredTypes")<
       of: (table) => known.get(table)?.types,
       declare: (tables) => void (known = new Map(tables.map((table) => [table.name, table]))),
       known: () => [...known.values()],
-      cautions: (tables) => cautionsOf(Array.from(tables).flatMap((name) => known.get(name) ?? []))
+      cautions: (tables) => tableWarnings(Array.from(tables).flatMap((name) => known.get(name) ?? []))
     }
   })
 }

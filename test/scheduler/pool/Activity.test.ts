@@ -6,7 +6,7 @@ import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import { Datetime } from "../../../src/core/surql/values/value.ts"
 import { queryTable } from "../../../src/core/surreal/surrealSchema.ts"
 import { make as memoryUpstream } from "../../../src/drivers/memoryUpstream.ts"
-import { Activity } from "../../../src/scheduler/pool/Activity.ts"
+import { ViewActivity } from "../../../src/scheduler/pool/ViewActivity.ts"
 
 const hour = 3_600_000
 
@@ -27,7 +27,7 @@ const idle = async (databaseAheadMs: number, writtenAgoMs: number, knownAgoMs: n
       Effect.gen(function* () {
         const scope = yield* Effect.scope
         const started: Array<Effect.Effect<void>> = []
-        const activity = new Activity(
+        const activity = new ViewActivity(
           upstream,
           (command) => Effect.sync(() => told.push(command)),
           (effect) => void started.push(effect)

@@ -10,7 +10,7 @@ import { expect } from "vitest"
 import type { Command } from "../../../src/core/cluster/messages.ts"
 import { make as memoryUpstream } from "../../../src/drivers/memoryUpstream.ts"
 import { UpstreamError, type UpstreamShape } from "../../../src/ports/Upstream.ts"
-import { Clearing } from "../../../src/scheduler/pool/Clearing.ts"
+import { ViewClearing } from "../../../src/scheduler/pool/ViewClearing.ts"
 
 const stored = (key: string) => ({
   key,
@@ -32,7 +32,7 @@ const scene = (upstream: UpstreamShape) =>
       void Effect.runSync(Effect.provide(Effect.forkIn(effect, scope), runtime))
     return {
       told,
-      clearing: new Clearing(upstream, "scheduler", (command) => Effect.sync(() => told.push(command)), start)
+      clearing: new ViewClearing(upstream, "scheduler", (command) => Effect.sync(() => told.push(command)), start)
     }
   })
 

@@ -74,7 +74,8 @@ export interface Settings {
   readonly over?: JobStoreShape
 }
 
-export const memoryStore = (records: ReadonlyArray<Obj>): JobStoreShape => Records.make(Records.memory(records))
+export const memoryStore = (records: ReadonlyArray<Obj>): JobStoreShape =>
+  Records.make(Records.inMemoryRecords(records))
 
 export const start = (
   records: ReadonlyArray<Obj>,

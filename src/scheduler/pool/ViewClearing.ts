@@ -16,7 +16,7 @@ import { ViewQueue } from "./ViewQueue.ts"
 const size = 50
 const failing = { baseMs: 200, capMs: 10_000 }
 
-export class Clearing {
+export class ViewClearing {
   /** Views to clear, each with the `op` of the pool that asks for it. */
   private readonly asked: ViewQueue<number>
 

@@ -18,7 +18,7 @@ const pauseMs = 5000
 
 const millis = (value: unknown): number => (value instanceof Datetime ? toMillis(value) : Number.NEGATIVE_INFINITY)
 
-export class Activity {
+export class ViewActivity {
   /** Views to ask about, each with the last activity that the pool knows. */
   private readonly asked: ViewQueue<number>
 

@@ -6,7 +6,7 @@
 import * as Address from "../../core/settings/address.ts"
 import type { SspConfigShape } from "../Config.ts"
 
-export const storeText = ({
+export const describeStore = ({
   dataDir,
   mode,
   storeAddr,
