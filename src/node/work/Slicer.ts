@@ -84,16 +84,9 @@ export class Slicer {
 
   /** As {@link run}, begun in this turn: a computation that ends before its first pause waits for no turn. */
   soon<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
-    return Effect.suspend(() => {
-      const begun = make()
-      const { done, value } = begun.next()
-      if (done === true) return Effect.succeed(value)
-      let first: Slices<A> | undefined = begun
-      return this.run(() => {
-        const slices = first ?? make()
-        first = undefined
-        return slices
-      })
+    return Effect.async<A, Closed>((resume) => {
+      const abandon = this.begin(make, resume)
+      if (abandon !== undefined) return Effect.sync(abandon)
     })
   }
 

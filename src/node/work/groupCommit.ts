@@ -15,7 +15,7 @@ export interface GroupCommitOptions<W> {
   readonly maxBatch: number
   /** Turns of the event loop that a batch waits at most while each turn brings more; 0 for a commit that is cheap. */
   readonly maxGathering: number
-  /** Runs a callback in a later turn of the event loop. */
+  /** Runs a callback: in a later turn of the event loop where work should gather first, else at once. */
   readonly next: (run: () => void) => void
   /** Begins a batch: the function returned is called for each work in order, and its first false ends the batch. */
   readonly begin?: () => (work: W) => boolean
