@@ -132,7 +132,7 @@ const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape
 /** Reads the names first, then all definitions in one statement; repeated if a table was defined in between. */
 const wholeSchema = (client: SurrealShape): Effect.Effect<Schemas.DatabaseSchema, SurrealError> =>
   Effect.gen(function* () {
-    const [db] = yield* client.query(Schemas.tableNames)
+    const [db] = yield* client.query(Schemas.tableNamesStatement)
     const names = Schemas.namesOf(db)
     const schema = Schemas.schemaOf((yield* client.query(Schemas.wholeOf(names))).at(-1))
     const same = schema.tables.length === names.length && schema.tables.every(({ name }, i) => name === names[i])

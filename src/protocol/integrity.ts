@@ -28,7 +28,7 @@ export const NodeQuery = {
 }
 
 /** Number of nodes on a level. */
-export const placesOn = (level: number): number => fanOut ** level
+export const nodesOnLevel = (level: number): number => fanOut ** level
 
 const Child = Schema.Struct({ index: count, hash, count })
 

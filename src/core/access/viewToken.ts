@@ -2,8 +2,8 @@
  * Tokens for views (D49): `svc1.<payload>.<HMAC-SHA256>`, both parts in base64url, for reading the views they name.
  *
  * The key is derived from a secret, so a token is as good as its signature under one of the secrets in force and
- * nothing is stored. Only secrets that the process knows in the clear can sign: of the others the settings have the
- * hash, and with that any reader of the settings could sign.
+ * nothing is stored. Only secrets that the process knows in the clear can sign. A secret given as its hash cannot: any
+ * reader of the settings could sign with the hash.
  */
 import { hmac } from "@noble/hashes/hmac.js"
 import { sha256 } from "@noble/hashes/sha2.js"

@@ -9,7 +9,7 @@ import { Either } from "effect"
 import * as JsonText from "../jsonText.ts"
 import { shown } from "../shown.ts"
 import type { Job } from "./job.ts"
-import { readFor } from "./result.ts"
+import { bytesToRead } from "./result.ts"
 
 interface Backend {
   readonly baseUrl: string
@@ -87,7 +87,7 @@ export const prepare = (
   Either.map(resolve(backend.baseUrl, job.path), (url) => ({
     url,
     timeoutMs: backend.timeoutMs,
-    keptBytes: readFor(backend.resultBytes ?? 0),
+    keptBytes: bytesToRead(backend.resultBytes ?? 0),
     body: JsonText.write(job.payload === undefined ? {} : job.payload),
     headers: {
       "content-type": "application/json",

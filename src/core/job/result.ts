@@ -13,7 +13,7 @@ export interface Result {
 }
 
 /** Bytes to read: one more than the limit, to notice a longer answer. */
-export const readFor = (limitBytes: number): number => (limitBytes === 0 ? 0 : limitBytes + 1)
+export const bytesToRead = (limitBytes: number): number => (limitBytes === 0 ? 0 : limitBytes + 1)
 
 /** First characters of a JSON text. */
 const begins = /^\s*[[{"\-0-9tfn]/

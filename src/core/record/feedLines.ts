@@ -35,7 +35,7 @@ export const forwardedOf = (line: string, prev: number | undefined): string =>
 export const watermarkLine = (through: number, logId: string, epoch: number): string =>
   `{"through":${through},"log_id":${JSON.stringify(logId)},"epoch":${epoch}}\n`
 
-/** Parses a line of a feed; returns a text that says why, if it is none. */
+/** Parses a line of a feed. A text answer is the reason why the line is invalid. */
 export const read = (line: string): FeedEvent | Watermark | string => {
   let json: unknown
   try {

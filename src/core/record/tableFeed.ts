@@ -78,10 +78,7 @@ class Joining {
 interface Table {
   /** Position of the table's last event; undefined if none has come. */
   last: number | undefined
-  /**
-   * Position at which the table was read. An event whose predecessor is later than that, and never came, reveals a
-   * loss.
-   */
+  /** Position at which the table was read. An event reveals a loss if its predecessor is later and never came. */
   base: number
   joining: Joining | undefined
 }

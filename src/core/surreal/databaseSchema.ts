@@ -125,7 +125,7 @@ export const schemaOf = (answer: Value | undefined): DatabaseSchema => {
 }
 
 /** The statement that answers the names of all tables, for {@link wholeOf}. */
-export const tableNames = "INFO FOR DB STRUCTURE"
+export const tableNamesStatement = "INFO FOR DB STRUCTURE"
 
 /** One statement that reads all these definitions. */
 export const wholeOf = (names: ReadonlyArray<string>): string =>

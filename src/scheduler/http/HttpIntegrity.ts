@@ -9,7 +9,7 @@ import { bucketLevel } from "../../core/integrity/merkle.ts"
 import { invalidRequest, overloaded } from "../../node/http/answers.ts"
 import { routeGroup } from "../../node/http/routes.ts"
 import type { ReplicaError } from "../../ports/Replica.ts"
-import { placesOn } from "../../protocol/integrity.ts"
+import { nodesOnLevel } from "../../protocol/integrity.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import type { Overloaded } from "../errors.ts"
 import { RecordTrees } from "../replica/RecordTrees.ts"
@@ -23,7 +23,7 @@ export const make = Effect.map(RecordTrees, (trees) =>
   routeGroup(SchedulerApi, "integrity", {
     nodes: {
       value: ({ urlParams: { index = 0, level = 0, table } }) => {
-        const last = placesOn(level) - 1
+        const last = nodesOnLevel(level) - 1
         if (index > last)
           return Effect.fail(
             invalidRequest([

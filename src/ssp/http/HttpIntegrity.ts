@@ -8,7 +8,7 @@ import * as Answers from "../../node/http/answers.ts"
 import { routeGroup } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { UpstreamError } from "../../ports/Upstream.ts"
-import { placesOn } from "../../protocol/integrity.ts"
+import { nodesOnLevel } from "../../protocol/integrity.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { Integrity } from "../database/Integrity.ts"
 import { Reconcile } from "../reconcile/Reconcile.ts"
@@ -56,7 +56,7 @@ export const make = Effect.gen(function* () {
       value: ({ urlParams: { index = 0, level = 0, table } }) => {
         if (table === undefined) return Effect.mapError(integrity.tables, wireErrorOf)
         if (!integrity.holds(table)) return Effect.fail(notHeld(table))
-        const last = placesOn(level) - 1
+        const last = nodesOnLevel(level) - 1
         return index > last
           ? Effect.fail(
               Answers.invalidRequest([

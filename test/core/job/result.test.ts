@@ -4,7 +4,7 @@
  * Values alone: where results come from and who shows them is tested with the runner and the scheduler.
  */
 import { expect, test } from "vitest"
-import { RecentResults, readFor, resultOf } from "../../../src/core/job/result.ts"
+import { bytesToRead, RecentResults, resultOf } from "../../../src/core/job/result.ts"
 
 test("D36 an object is kept as it is, other JSON under `value`, a text that is no JSON not at all", () => {
   expect(
@@ -37,7 +37,7 @@ test("D36 a result longer than the limit, in bytes, is left out and says so; 0 k
   ])
   // As it comes from a body that was read no further.
   expect(resultOf(longest.slice(0, 20), 19)).toEqual({ left_out: "the answer is longer than 19 bytes" })
-  expect([readFor(19), readFor(0)]).toEqual([20, 0])
+  expect([bytesToRead(19), bytesToRead(0)]).toEqual([20, 0])
 })
 
 test("D36 the last results are kept, as many as fit by number and by length; none takes the place of one", () => {

@@ -84,7 +84,7 @@ interface Move {
   after: Shown | undefined
   /** The only child result that changed, if nothing else of the row did. */
   child: MovedChild | undefined
-  /** A child result changed: the row is told as updated even if `before` and `after` are the same object. */
+  /** A child result changed: the row is reported as updated even if `before` and `after` are the same object. */
   refreshed: boolean
 }
 

@@ -359,4 +359,4 @@ export const costOf = (name: string): Cost => {
 }
 
 /** Names of the functions with a cost of their own; the others walk all their arguments. */
-export const withOwnCost: ReadonlyArray<string> = [...known.keys()]
+export const functionsWithOwnCost: ReadonlyArray<string> = [...known.keys()]

@@ -12,7 +12,7 @@ import { functions } from "../../../../src/core/surql/evaluate/functions.ts"
 import { fromRecords } from "../../../../src/core/surql/evaluate/memory.ts"
 import { queryBudget } from "../../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../../src/core/surql/evaluate/select/select.ts"
-import { withOwnCost } from "../../../../src/core/surql/functions/costs.ts"
+import { functionsWithOwnCost } from "../../../../src/core/surql/functions/costs.ts"
 import { parseStatements } from "../../../../src/core/surql/syntax/parse.ts"
 import type { Value } from "../../../../src/core/surql/values/value.ts"
 import { call, charged, kinds, shapes, sizeable } from "../costCases.ts"
@@ -21,7 +21,7 @@ describe("functions", () => {
   it("D48 each that takes something of any size is tested with something that grows", () => {
     expect(sizeable.length).toBeGreaterThan(130)
     expect(sizeable.filter((name) => !shapes.some(([pattern]) => pattern.test(name)))).toEqual([])
-    expect(withOwnCost.filter((name) => !functions.has(name))).toEqual([])
+    expect(functionsWithOwnCost.filter((name) => !functions.has(name))).toEqual([])
   })
 
   it.each(sizeable)("D48 %s charges twice as much for twice the size", (name) => {
