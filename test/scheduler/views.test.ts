@@ -120,6 +120,25 @@ it("D14 a view whose time is over is dropped and its SSP told; a refreshed one i
   expect((await node.post("/view/unregister", { id: "old" })).status).toBe(404)
 })
 
+it("D31 the listing and the overview count a view no more once its removal is asked for, though its SSP is silent", async () => {
+  const node = await start({}, 1000)
+  const a = await (await fake("a")).join(node)
+  for (const id of ["one", "two"]) await register(node, id)
+  a.behaviour = ({ path }) => (path === "/view/unregister" ? "never" : undefined)
+  const counts = async (): Promise<ReadonlyArray<unknown>> =>
+    Promise.all([
+      node.get("/views").then((answer) => bodyOf(answer)["total"]),
+      node.get("/views?order=cost").then((answer) => bodyOf(answer)["total"]),
+      node.get("/overview").then((answer) => bodyOf(answer)["views"])
+    ])
+  expect(await counts()).toEqual([2, 2, 2])
+  const removed = node.post("/view/unregister", { id: "two" })
+  await until("the SSP is asked to remove it", () => a.calls("/view/unregister").length > 0)
+  expect(await counts()).toEqual([1, 1, 1])
+  a.behaviour = () => undefined
+  await removed
+})
+
 it("D31 registering SSPs and views during load: every SSP ends with every event behind its snapshot, every view has one owner", async () => {
   const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "20" })
   let sent = 0

@@ -403,3 +403,7 @@ export const nothingHeld = {
 export const withView = (of: SspMember, key: string): SspMember => ({ ...of, views: HashSet.add(of.views, key) })
 
 export const withJob = (of: SspMember, id: string): SspMember => ({ ...of, jobs: HashSet.add(of.jobs, id) })
+
+/** Number of views that have an owner, or wait for one. */
+export const viewCount = (state: State): number =>
+  HashMap.reduce(state.views, 0, (count, view) => (view.gone ? count : count + 1))

@@ -1,31 +1,31 @@
 /**
  * Long computations side by side on one thread: each runs in slices of 10 ms, with a turn of the event loop in between.
  *
- * Why so: a view that fills from a large table, or a query over one, must not keep the process from taking changes and
- * answering health checks. All computations of a slicer share one slice per turn, so that a hundred of them hold
- * nothing up longer than one does; work that is not done when the slice is over goes behind the others.
+ * A view that fills from a large table, or a query over one, must not keep the process from taking changes and
+ * answering health checks. All computations of a slicer share one slice per turn, so a hundred of them block no longer
+ * than one; a computation that is not done when the slice is over goes behind the others.
  */
 import { Data, Effect, Exit } from "effect"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Turn } from "../../ports/Turn.ts"
 
-/** How long computations may go on between two turns of the event loop. */
+/** How long computations may run between two turns of the event loop. */
 const sliceMs = 10
 
 /** The slicer was closed before the computation was done. */
 export class Closed extends Data.TaggedError("Closed") {}
 
 interface Entry {
-  /** Goes on until it is done (true) or the slice is over. */
+  /** Continues until the computation is done (true) or the slice is over. */
   readonly goOn: (until: number) => boolean
-  /** Lets go of the work done so far; the next {@link goOn} begins again. */
+  /** Discards the work done so far; the next {@link goOn} begins again. */
   readonly abandon: () => void
   readonly closed: () => void
 }
 
 export class Slicer {
   private entries: Array<Entry> = []
-  /** While it goes on all others wait. */
+  /** While this entry runs all others wait. */
   private sole: Entry | undefined
   private busy = false
   private closed = false
@@ -35,14 +35,14 @@ export class Slicer {
     private readonly nowMs: () => number
   ) {}
 
-  /** How many computations are not done yet. */
+  /** Number of computations that are not done. */
   get size(): number {
     return this.entries.length
   }
 
   /**
-   * Runs a computation to its end, then calls `done` in the same breath, so that what it holds is never without an
-   * owner. The answer abandons it; it does nothing once it is done.
+   * Runs a computation to its end, then calls `done` in the same turn, so that its result is never without an owner.
+   * The returned function abandons it, unless it is done.
    */
   start<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): () => void {
     if (this.closed) {
@@ -59,8 +59,8 @@ export class Slicer {
   }
 
   /**
-   * The same, begun in this turn: a computation that ends before its first pause waits for no turn, and `done` is
-   * called before this returns. The answer abandons it; undefined where there is nothing to abandon.
+   * {@link start} in this turn: a computation that ends before its first pause waits for no turn, and `done` is called
+   * before this returns. The returned function abandons it; undefined if it is done.
    */
   begin<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): (() => void) | undefined {
     const begun = make()
@@ -77,12 +77,12 @@ export class Slicer {
     }, done)
   }
 
-  /** The same as an effect, for computations that hold nothing when they are done. Interrupting abandons it. */
+  /** {@link start} as an effect, for computations whose result needs no owner. An interrupt abandons it. */
   run<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
     return Effect.async<A, Closed>((resume) => Effect.sync(this.start(make, resume)))
   }
 
-  /** As {@link run}, begun in this turn: a computation that ends before its first pause waits for no turn. */
+  /** {@link run} in this turn: a computation that ends before its first pause waits for no turn. */
   soon<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
     return Effect.async<A, Closed>((resume) => {
       const abandon = this.begin(make, resume)
@@ -90,15 +90,13 @@ export class Slicer {
     })
   }
 
-  /** Abandons what all computations have done so far, calls back, and has them begin again. */
+  /** Discards the work of all computations, calls `between`, and lets them begin again. */
   restart(between: () => void): void {
     for (const entry of this.entries) entry.abandon()
     between()
   }
 
-  /**
-   * As {@link restart}, with a computation at the end of it: the others begin again when that is done. One at a time.
-   */
+  /** {@link restart} with a computation behind `between`; the others begin again when it is done. One at a time. */
   alone<A>(between: () => void, make: () => Slices<A>): Effect.Effect<A, Closed> {
     return Effect.async<A, Closed>((resume) => {
       if (this.closed) return resume(Effect.fail(new Closed()))
@@ -108,7 +106,7 @@ export class Slicer {
     })
   }
 
-  /** Abandons all computations, and every one that comes later. */
+  /** Abandons all computations, also later ones. */
   close(): void {
     this.closed = true
     const entries = this.sole === undefined ? this.entries : [this.sole, ...this.entries]

@@ -1,18 +1,18 @@
 /**
- * The pause after a failure: drawn evenly below a ceiling that doubles with every failure in a row ("full jitter").
+ * The pause after a failure: random below a ceiling that doubles with every failure in a row ("full jitter").
  *
- * Why drawn: many callers that lost the same server at once must not all come back at once.
+ * Random, so that callers that lost the same server at once do not all come back at once.
  */
 import { Effect, Either, Random } from "effect"
 import { type Backoff, ceilingMs } from "../../core/backoff.ts"
 
-/** Sleeps; `failures` counts those in a row, from 0 or from 1 as the caller likes its first ceiling. */
+/** Sleeps; `failures`: number in a row, from 0 or from 1 as the caller likes its first ceiling. */
 export const pause = (backoff: Backoff, failures: number): Effect.Effect<void> =>
   Effect.flatMap(Random.next, (part) => Effect.sleep(Math.ceil(part * ceilingMs(backoff, failures))))
 
 /**
- * Runs an effect until it succeeds. `failed` is told of each failure, with the count of those before it, and may end
- * it with a failure of its own.
+ * Runs an effect until it succeeds. `failed` is called for each failure, with the number of earlier ones, and may end
+ * the retries with a failure of its own.
  */
 export const patiently =
   <E extends { readonly message: string }, E2 = never>(

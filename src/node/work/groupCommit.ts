@@ -13,7 +13,7 @@ export interface GroupCommitOptions<W> {
   readonly maxPending: number
   /** Total size of one batch; a larger work is a batch of its own. */
   readonly maxBatch: number
-  /** Turns of the event loop that a batch waits at most while each turn brings more; 0 for a commit that is cheap. */
+  /** Most turns of the event loop that a batch waits while each turn brings more; 0 for a cheap commit. */
   readonly maxGathering: number
   /** Runs a callback: in a later turn of the event loop where work should gather first, else at once. */
   readonly next: (run: () => void) => void
@@ -62,7 +62,7 @@ export class GroupCommit<W extends object> {
     return true
   }
 
-  /** Runs something after every batch before it and before every batch behind it. */
+  /** Calls `run` behind every earlier batch and before every later one. */
   alone(run: (done: () => void) => void): void {
     this.queue.push(new Exclusive(run))
     this.wake()

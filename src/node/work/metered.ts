@@ -1,7 +1,7 @@
 /**
- * Ports that count and time what goes through them: the same shape, measured from outside (D34).
+ * Ports that count and time their calls: same shape, measured from outside (D34).
  *
- * So that neither what decides nor what drives knows of metrics, and every layer of a port is measured alike. Once per
+ * So neither the code that decides nor the drivers know metrics, and every layer of a port is measured alike. Once per
  * batch or call, never per change.
  */
 import { type Clock, Effect, Exit } from "effect"
@@ -19,7 +19,7 @@ interface Gauge {
   readonly clock: Clock.Clock
 }
 
-/** `ended` hears of success and failure, not of a call that was taken back. */
+/** `ended` is called on success and failure, not on an interrupt. */
 const timed = <A, E>(
   { clock }: Gauge,
   effect: Effect.Effect<A, E>,
@@ -34,14 +34,14 @@ const timed = <A, E>(
     )
   })
 
-/** `shape` with some of its members in the place of its own. */
+/** `shape` with these members replaced. */
 const over = <S extends object>(shape: S, members: Partial<S>): S =>
   Object.create(
     shape,
     Object.fromEntries(Object.entries(members).map(([name, value]) => [name, { value, enumerable: true }]))
   ) as S
 
-/** A store that keeps nothing is not timed: there is nothing to wait for. */
+/** A store in memory is not timed: it never waits. */
 export const database = (shape: DatabaseShape, gauge: Gauge): DatabaseShape => {
   const { storeCommit, storeFailures } = gauge.meters
   if (shape.kind === "memory") return shape

@@ -20,10 +20,6 @@ export const sortedMembers = (state: State.State): ReadonlyArray<State.SspMember
 export const lacking = (state: State.State, { queue, state: its }: State.SspMember): number =>
   its === "Overflowed" ? 0 : DeliveryQueue.waiting(queue, state.log)
 
-/** Number of views that have an owner, or wait for one. */
-export const viewCount = (state: State.State): number =>
-  HashMap.reduce(state.views, 0, (count, view) => (view.gone ? count : count + 1))
-
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
 
 /** A figure of a heartbeat; a missing or infinite one counts as 0. */
@@ -34,7 +30,7 @@ export const metrics = (state: State.State, now: number, startedAt: number): typ
   scheduler: {
     total_ssps: HashMap.size(state.members),
     ready_ssps: State.ready(state).length,
-    total_queries: viewCount(state),
+    total_queries: State.viewCount(state),
     running_jobs: HashMap.size(state.jobs),
     uptime_seconds: seconds(now - startedAt)
   },
@@ -49,7 +45,7 @@ export const metrics = (state: State.State, now: number, startedAt: number): typ
 })
 
 export const info = (state: State.State, schedulerId: string): typeof Info.Type => [
-  { entity: "scheduler", id: schedulerId, status: state.phase.toLowerCase(), views: viewCount(state) },
+  { entity: "scheduler", id: schedulerId, status: state.phase.toLowerCase(), views: State.viewCount(state) },
   ...sortedMembers(state).map((member) => ({
     entity: "ssp" as const,
     id: member.ssp,

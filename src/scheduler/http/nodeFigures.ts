@@ -5,7 +5,7 @@
  * it nothing. SSPs are labels: there are few, and an SSP that is gone has no figures.
  */
 import { Effect, HashMap, HashSet, Option } from "effect"
-import type * as State from "../../core/cluster/state.ts"
+import * as State from "../../core/cluster/state.ts"
 import * as Waiting from "../../core/cluster/waiting.ts"
 import * as Latency from "../../core/telemetry/latency.ts"
 import * as Core from "../../core/telemetry/meters.ts"
@@ -52,7 +52,7 @@ const ofMembers = (state: State.State, now: number): Core.Readings => {
 const ofState = (state: State.State, now: number): Core.Readings => ({
   ...ofMembers(state, now),
   schedulerStatus: Core.oneOf(schedulerStatus.labels.status, state.phase.toLowerCase()),
-  schedulerViews: Monitor.viewCount(state),
+  schedulerViews: State.viewCount(state),
   schedulerViewsWaiting: Waiting.size(state.waitingViews),
   schedulerJobs: HashMap.size(state.jobs),
   schedulerJobsWaiting: Waiting.size(state.waitingJobs),

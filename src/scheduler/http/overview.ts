@@ -5,7 +5,7 @@
  */
 import { Effect, HashMap, HashSet } from "effect"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
-import type * as State from "../../core/cluster/state.ts"
+import * as State from "../../core/cluster/state.ts"
 import * as Waiting from "../../core/cluster/waiting.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import { warningsOf } from "../../node/database/schemaWatch.ts"
@@ -103,7 +103,7 @@ export const make = (startedAt: number) =>
         clone: state.phase === "Cloning" ? (clone.progress() ?? null) : null,
         max_buffer_per_ssp: state.config.maxBuffer,
         ssps: Monitor.sortedMembers(state).map(seen(state, now)),
-        views: HashMap.size(state.views),
+        views: State.viewCount(state),
         views_waiting: Waiting.size(state.waitingViews),
         quarantined: [...HashMap.values(state.quarantined)].map(({ at, ends, query, view }) => ({
           id: view,

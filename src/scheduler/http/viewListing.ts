@@ -73,7 +73,7 @@ export const views = (
   })
   return {
     views: items.map(assigned(state, aheadMs)),
-    total: HashMap.size(state.views),
+    total: State.viewCount(state),
     next: next === undefined ? null : textOf(bodyOf(items.at(-1)!)["id"])
   }
 }
@@ -105,6 +105,6 @@ export const costliest = (
     ),
     (found) => {
       const views = found.flat().sort((a, b) => b.total_cost - a.total_cost || (a.id < b.id ? -1 : 1))
-      return { views: views.slice(0, limit), total: HashMap.size(state.views), next: null }
+      return { views: views.slice(0, limit), total: State.viewCount(state), next: null }
     }
   )
