@@ -167,7 +167,11 @@ describe("D48 a view that kills", () => {
 
 describe.runIf(long)("D48 a registration that kills", () => {
   it("is not carried to a third SSP, and is taken again when it is freed", async ({ onTestFinished }) => {
-    const cluster = await ProcessCluster.start(3, { SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000" }, () => patient)
+    const cluster = await ProcessCluster.start(3, { SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000" }, () => ({
+      ...patient,
+      // An SSP that ends sooner counts as one that something else has ended.
+      SVC_MAX_TURN_MS: "3500"
+    }))
     onTestFinished(() => cluster.close())
     const { scheduler, ssps } = cluster
     const post = (path: string, body: unknown) => scheduler.ask({ method: "POST", path, body }, 60_000)

@@ -196,6 +196,7 @@ const restoreMember = (turn: Turn, row: MemberRow): void => {
     sentBack: false,
     target: turn.state.log.head,
     polledAt: turn.now,
+    answeredAt: turn.now,
     polling: false,
     ...State.nothingHeld
   })

@@ -80,8 +80,8 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
 /** Stores a member's new delivery queue. */
 const setQueue = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.DeliveryQueue): void => {
   // An SSP that applies events is alive, so its health need not be polled.
-  const polledAt = queue.acked > member.queue.acked ? turn.now : member.polledAt
-  setMember(turn, { ...member, queue, polledAt })
+  const alive = queue.acked > member.queue.acked ? { polledAt: turn.now, answeredAt: turn.now } : {}
+  setMember(turn, { ...member, queue, ...alive })
   // Ticks save positions; under a flood these would lag so far that a restart alone looked like an overflow.
   if (queue.acked - queue.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
   deliver(turn, member.ssp)

@@ -22,7 +22,7 @@ export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void =>
   set(turn, { phase: step.state })
 }
 
-const noHistory: State.History = { fenced: [], rebootstraps: 0, rebootstrappedAt: 0 }
+const noHistory: State.History = { fenced: [], rebootstraps: 0, rebootstrappedAt: 0, leftAt: -Infinity }
 
 /** An SSP may draw a new id at every start, so the memory of former members is bounded. */
 const maxHistories = 1000
@@ -87,6 +87,7 @@ const join = (turn: Turn, registration: SspRegistration): void => {
     queue: DeliveryQueue.after(shared.freeze.seq),
     target: shared.freeze.seq,
     polledAt: turn.now,
+    answeredAt: turn.now,
     polling: false,
     ...State.nothingHeld
   })
@@ -224,6 +225,7 @@ const sameProcess = (member: SspIdentity, from: SspIdentity): boolean =>
 export const deregister = (turn: Turn, command: Command & { readonly tag: "Deregister" }): void => {
   const member = State.member(turn.state, command.from.ssp)
   if (member !== undefined && sameProcess(member, command.from)) {
+    setHistory(turn, member.ssp, { ...history(turn, member.ssp), leftAt: turn.now })
     Jobs.ending(turn, member, command.calling ?? [])
     apply(turn, command.from.ssp, "Deregistered", "it deregistered")
   }
@@ -237,6 +239,7 @@ export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }
   setMember(turn, {
     ...member,
     polling: false,
+    answeredAt: answers ? turn.now : member.answeredAt,
     heardAt: answers && member.state === "Bootstrapping" ? turn.now : member.heardAt
   })
   // A health call sent before the first refusal confirms nothing.

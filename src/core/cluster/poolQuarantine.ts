@@ -7,7 +7,7 @@
  */
 import { HashMap } from "effect"
 import * as JsonText from "../jsonText.ts"
-import type { QuarantineRow, ViewSpec } from "./messages.ts"
+import type { CallOutcome, QuarantineRow, ViewSpec } from "./messages.ts"
 import * as State from "./state.ts"
 import { emit, set, type Turn } from "./turn.ts"
 
@@ -45,6 +45,25 @@ export const of = (state: State.State, spec: ViewSpec): QuarantineRow | undefine
   if (HashMap.size(state.quarantined) === 0) return undefined
   const found = HashMap.get(state.quarantined, queryOf(spec))
   return found._tag === "Some" ? found.value : undefined
+}
+
+/**
+ * Time in which answers arrive that an SSP sent before it began with a call. An answer after that shows that its thread
+ * is not held by the call.
+ */
+const onTheWayMs = 1000
+
+/**
+ * Whether an SSP that did not answer a registration seems to have died of it: the connection broke off, or no answer
+ * came in time, and the SSP gave no sign of life while it had the call. An SSP that a query holds answers nothing. One
+ * that answers health calls, applies events or says goodbye meanwhile was ended by something else, such as an operator.
+ * Silence of all SSPs together is no end: then the scheduler is cut off, or the machine gives the processes no time.
+ */
+export const hasDied = (state: State.State, now: number, { at, ssp }: State.ViewOp, outcome: CallOutcome): boolean => {
+  if (outcome.kind !== "unreachable" || now - at < state.config.slowCallMs) return false
+  const isAlive = (id: string): boolean => State.aliveAt(state, id) > at + onTheWayMs
+  if (isAlive(ssp)) return false
+  return outcome.lost === true || (outcome.late === true && [...HashMap.keys(state.members)].some(isAlive))
 }
 
 /** Number of SSPs that may have died of a view. */

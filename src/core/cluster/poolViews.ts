@@ -319,17 +319,6 @@ const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, 
 }
 
 /**
- * Whether an SSP that did not answer seems to have died of the call: its connection broke off, or it has been silent
- * since. A call that had just begun does not count: views in flight while an operator kills SSPs one after the other
- * must not be quarantined.
- */
-const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly tag: "ViewCalled" }): boolean => {
-  if (outcome.kind !== "unreachable" || turn.now - op.at < turn.state.config.slowCallMs) return false
-  const member = State.member(turn.state, op.ssp)
-  return outcome.lost === true || (outcome.late === true && (member === undefined || member.heardAt <= op.at))
-}
-
-/**
  * The SSP did not answer and may hold the view, so the view is a stray there, unless it was certainly not taken
  * (`isHeldNot`). The next SSP is tried, unless two have died of the query.
  */
@@ -391,7 +380,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   adjustWindow(turn, op, command.outcome.kind !== "unreachable")
   if (gone || command.outcome.kind === "unreachable") {
     const isHeldNot = !view.placed && command.outcome.kind === "unreachable" && command.outcome.secret === true
-    return unanswered(turn, view, op, hasDied(turn, op, command), isHeldNot)
+    return unanswered(turn, view, op, Quarantine.hasDied(turn.state, turn.now, op, command.outcome), isHeldNot)
   }
   if (command.outcome.kind === "joining") return joining(turn, view, op)
   if (command.outcome.kind === "quarantined")

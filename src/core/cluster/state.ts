@@ -64,7 +64,10 @@ export interface Config extends DeliveryQueue.Limits {
   readonly coolMs: number
   /** Milliseconds after which all calls of a stopping SSP have ended: longer than a stop takes. */
   readonly callsEndMs: number
-  /** Least age in milliseconds of a registration in flight to count as the cause of an SSP's death (D48). */
+  /**
+   * Least age in milliseconds of a registration in flight to count as the cause of an SSP's death (D48): a few
+   * intervals of health calls, so that an SSP that lives has answered some meanwhile.
+   */
   readonly slowCallMs: number
   /** Most requests waiting per view. */
   readonly maxQueue: number
@@ -95,7 +98,7 @@ export const defaults: Config = {
   unevenMs: 3000,
   coolMs: 1000,
   callsEndMs: 20_000,
-  slowCallMs: 250,
+  slowCallMs: 3000,
   maxQueue: 16,
   maxExpiries: 256,
   divergedBaseMs: 60_000
@@ -122,6 +125,8 @@ export interface SspMember extends SspRegistration {
   readonly target: number
   /** When the SSP was last asked for its health, or showed by an applied event that it lives. */
   readonly polledAt: number
+  /** When the SSP last answered a health call or applied an event. */
+  readonly answeredAt: number
   readonly polling: boolean
   readonly heartbeat: { readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }
   readonly views: HashSet.HashSet<string>
@@ -145,6 +150,8 @@ export interface History {
   /** Number of forced bootstraps since the last day without one. */
   readonly rebootstraps: number
   readonly rebootstrappedAt: number
+  /** When the SSP last said goodbye. */
+  readonly leftAt: number
 }
 
 export type Request =
@@ -278,6 +285,13 @@ export const job = (state: State, id: string): Job | undefined => {
 export const at = (state: State, home: RegisteredSsp | undefined): SspMember | undefined => {
   const found = home === undefined ? undefined : member(state, home.ssp)
   return found?.registration === home?.registration ? found : undefined
+}
+
+/** When an SSP last gave a sign of life: a heartbeat, an answer, an applied event, or its goodbye. */
+export const aliveAt = (state: State, ssp: string): number => {
+  const { answeredAt, heardAt } = member(state, ssp) ?? { answeredAt: -Infinity, heardAt: -Infinity }
+  const history = HashMap.get(state.histories, ssp)
+  return Math.max(answeredAt, heardAt, history._tag === "Some" ? history.value.leftAt : -Infinity)
 }
 
 /** The SSP that holds a view now; undefined while the view waits. */

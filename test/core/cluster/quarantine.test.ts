@@ -12,12 +12,13 @@ import * as State from "../../../src/core/cluster/state.ts"
 import { Drive } from "./drive.ts"
 
 const lost: CallOutcome = { kind: "unreachable", lost: true }
+const late: CallOutcome = { kind: "unreachable", late: true }
 const bad = { surql: "SELECT bad FROM t", params: { n: 1 } }
 
 const drive = (...ssps: ReadonlyArray<string>): Drive =>
   new Drive({ heartbeatTimeoutMs: 1e9, bootstrapTimeoutMs: 1e9, movesPerSecond: 0, probeIntervalMs: 0 }).ready(...ssps)
-/** The calls of the last step end so, a second later. */
-const later = (pool: Drive, outcome: CallOutcome, ms = 1000): Drive => {
+/** The calls of the last step end so, four seconds later. */
+const later = (pool: Drive, outcome: CallOutcome, ms = 4000): Drive => {
   pool.now += ms
   return pool.called(outcome)
 }
@@ -35,7 +36,7 @@ describe("D48 a registration that two SSPs died of", () => {
     later(pool, lost)
     expect([pool.tags.includes("CallRegister"), pool.reply]).toEqual([
       false,
-      { kind: "quarantined", ends: 2, at: 2000 }
+      { kind: "quarantined", ends: 2, at: 8000 }
     ])
     expect(new Set(asked(pool)).size).toBe(2)
     const [row] = quarantined(pool)
@@ -93,28 +94,58 @@ describe("D48 a registration that two SSPs died of", () => {
     expect([quarantined(pool), HashMap.size(pool.state.deaths)]).toEqual([[], 0])
   })
 
-  it("died of nothing: refused, answered, cut off as it began, or late from an SSP that is heard", () => {
+  it("died of nothing: refused, answered, or cut off as it began", () => {
     for (const [outcome, ms] of [
-      [{ kind: "unreachable", refused: true }, 1000],
-      [{ kind: "unreachable" }, 1000],
-      [lost, 100]
+      [{ kind: "unreachable", refused: true }, 4000],
+      [{ kind: "unreachable" }, 4000],
+      [lost, 2900]
     ] as const) {
       const pool = drive("a", "b", "c").view("v", bad)
       for (let i = 0; i < 2; i++) later(pool, outcome, ms)
       expect([asked(pool).length, quarantined(pool)]).toEqual([3, []])
     }
-    const heard = drive("a", "b", "c").view("v", bad),
-      silent = drive("a", "b", "c").view("v", bad)
-    for (let i = 0; i < 2; i++) {
-      const [call] = heard.found("CallRegister")
-      heard.now += 5000
-      heard.beat(call!.ssp)
-      heard.last = [call!]
-      later(heard, { kind: "unreachable", late: true }, 5000)
-      later(silent, { kind: "unreachable", late: true }, 10_000)
+  })
+
+  const signs: { readonly [sign: string]: (pool: Drive, ssp: string) => unknown } = {
+    heartbeat: (pool, ssp) => pool.beat(ssp),
+    "answered health call": (pool, ssp) => pool.polled(ssp),
+    "applied event": (pool, ssp) =>
+      pool
+        .append(pool.state.log.head + 1)
+        .at(pool.now + 100)
+        .delivered(ssp),
+    goodbye: leaves
+  }
+
+  it.each(Object.keys(signs))("is no cause where the SSP gave a sign of life while it had the view: %s", (sign) => {
+    for (const outcome of [lost, late]) {
+      const pool = drive("a", "b", "c").view("v", bad)
+      for (let i = 0; i < 2; i++) {
+        const [call] = pool.found("CallRegister")
+        pool.now += 5000
+        signs[sign]!(pool, call!.ssp)
+        pool.last = [call!]
+        later(pool, outcome, 5000)
+      }
+      expect([asked(pool).length, quarantined(pool)]).toEqual([3, []])
     }
-    expect([asked(heard).length, quarantined(heard).length, asked(silent).length, quarantined(silent).length]).toEqual([
-      3, 0, 2, 1
+  })
+
+  it("holds an SSP that answers only what it was asked before; silence of all SSPs together is none", () => {
+    const held = drive("a", "b", "c").view("v", bad),
+      cutOff = drive("a", "b", "c").view("v", bad)
+    for (let i = 0; i < 2; i++) {
+      const [call] = held.found("CallRegister")
+      held.now += 900
+      held.polled(call!.ssp)
+      held.now += 2000
+      held.polled(["c", "b"].find((ssp) => ssp !== call!.ssp)!)
+      held.last = [call!]
+      later(held, late, 7100)
+      later(cutOff, late, 10_000)
+    }
+    expect([asked(held).length, quarantined(held).length, asked(cutOff).length, quarantined(cutOff).length]).toEqual([
+      2, 1, 3, 0
     ])
   })
 
@@ -122,7 +153,7 @@ describe("D48 a registration that two SSPs died of", () => {
     const pool = drive("a", "b").view("v", { surql: "SELECT good" }).called("done").view("v", bad)
     later(pool, { kind: "quarantined", ends: 2 })
     expect([pool.reply, asked(pool).length, quarantined(pool).length]).toEqual([
-      { kind: "quarantined", ends: 2, at: 1000 },
+      { kind: "quarantined", ends: 2, at: 4000 },
       2,
       1
     ])
