@@ -7,7 +7,7 @@
  */
 import { Either } from "effect"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { selectRows } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import { fromJson, toJson } from "../../src/core/surql/values/json.ts"
@@ -38,7 +38,7 @@ export const freshRun = (
   const answer = selectRows(parsed.right, {
     source: fromRecords(mirror.all(table).map((held) => held.doc)),
     params: typed,
-    budget: budget(1e9, "none"),
+    budget: makeBudget(1e9, "none"),
     onFailure: "leaveOut"
   })
   if (Either.isLeft(answer)) throw new Error(`${surql}: ${JSON.stringify(answer.left)}`)

@@ -7,7 +7,7 @@
  */
 
 import { makeSet } from "../../src/core/surql/values/makeSet.ts"
-import { D } from "../../src/core/surql/values/number.ts"
+import { WideDecimal } from "../../src/core/surql/values/number.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import {
   Bytes,
@@ -197,7 +197,9 @@ const scalar = (random: Rng): Value =>
     () => random.next() * 1e6,
     () =>
       new Decimal(
-        new D(random.pick(["1.5", "0", "-0.1", "79228162514264337593543950335", "0.1234567890123456789012345678"]))
+        new WideDecimal(
+          random.pick(["1.5", "0", "-0.1", "79228162514264337593543950335", "0.1234567890123456789012345678"])
+        )
       ),
     () => random.pick([NaN, Infinity, -Infinity, 5e-324, 1.7976931348623157e308, 1e21]),
     () => new Bytes(Uint8Array.from({ length: random.below(5) }, () => random.below(256))),

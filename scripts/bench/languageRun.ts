@@ -13,7 +13,7 @@ import { Either } from "effect"
 import { Surreal } from "surrealdb"
 import { Engine } from "../../src/core/ivm/engine.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { compileSelect, evaluate } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import { fromJson, toJson } from "../../src/core/surql/values/json.ts"
@@ -126,7 +126,7 @@ const filtering = async (): Promise<ReadonlyArray<Figures>> => {
         "plain evaluator",
         () =>
           Either.getOrThrowWith(
-            evaluate(select, { source, params: {}, budget: budget(1e9, "none") }),
+            evaluate(select, { source, params: {}, budget: makeBudget(1e9, "none") }),
             (failure) => new Error(failure.reason)
           )
       ],

@@ -3,10 +3,10 @@
  *
  * A reference with a default that neither watches nor remembers: only a runtime has a second thread and a file, and a
  * node without them must do. A view's text is put into shared memory when the view is made and not when it is
- * evaluated, so that a change costs two numbers (`Evaluating`).
+ * evaluated, so that a change costs two numbers (`EvaluationNote`).
  */
 import { Context, Effect } from "effect"
-import { Evaluating } from "../core/ivm/evaluating.ts"
+import { EvaluationNote } from "../core/ivm/evaluating.ts"
 import { noSlot } from "../core/view/watch.ts"
 
 /** A view as the watchdog names it. */
@@ -30,7 +30,7 @@ export interface Unfinished {
 
 /** Watches evaluations and keeps a note over restarts. */
 export interface WatchdogShape {
-  readonly evaluating: Evaluating
+  readonly evaluating: EvaluationNote
   /** A slot for a view that will be evaluated, freed through `evaluating`; {@link noSlot} if it cannot be watched. */
   readonly open: (view: WatchedView) => number
   /** Key of a query with its parameters, the same in every process. */
@@ -43,7 +43,7 @@ export interface WatchdogShape {
 }
 
 const none = (): WatchdogShape => ({
-  evaluating: new Evaluating(),
+  evaluating: new EvaluationNote(),
   open: () => noSlot,
   queryOf: ({ params, surql }) => `${params}\n${surql}`,
   unfinished: undefined,

@@ -7,7 +7,7 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, type Layer, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { D } from "../core/surql/values/number.ts"
+import { WideDecimal } from "../core/surql/values/number.ts"
 import { identical } from "../core/surql/values/order.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import {
@@ -134,7 +134,7 @@ export const upstreamSuite = (
         one: new Float(1),
         int: 1,
         big: 9007199254740993n,
-        price: new Decimal(new D("1.5")),
+        price: new Decimal(new WideDecimal("1.5")),
         uuid: new Uuid("018f4e2a-0000-7000-8000-000000000000"),
         link: Ids.make("x", "a b"),
         nested: { deep: [null, { link: Ids.make("x", 1) }] },

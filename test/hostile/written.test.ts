@@ -17,7 +17,7 @@ import type { IncrementalView } from "../../src/core/ivm/view/incrementalView.ts
 import { decodeChange } from "../../src/core/record/change.ts"
 import { run } from "../../src/core/surql/evaluate/evaluate.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { budget, drain, queryBudget } from "../../src/core/surql/evaluate/scope.ts"
+import { drain, makeBudget, queryBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { evaluateSliced } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseSelect, parseStatements } from "../../src/core/surql/syntax/parse.ts"
 import { encode } from "../../src/core/surql/values/encode.ts"
@@ -62,7 +62,7 @@ describe("writing out", () => {
         return "text"
       }
     }
-    const b = budget(1_000_000, "steps", Infinity, 10_000)
+    const b = makeBudget(1_000_000, "steps", Infinity, 10_000)
     const parts = Array.from({ length: 400 }, () => part)
     const scope = { doc: undefined, params: {}, parent: undefined, source: fromRecords([]), budget: b }
     const refused = Either.getOrThrow(Either.flip(run(() => writeOut(b, parts), scope)))

@@ -111,7 +111,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     tables: {
       follow: () => {},
       held: () => undefined,
-      interestOf: () => Interest.nothing,
+      interestOf: () => Interest.noInterest,
       apply: () => Effect.void,
       load: () => Effect.void,
       differences: () => [],

@@ -9,7 +9,7 @@ import ts from "typescript"
 import { describe, expect, it } from "vitest"
 import { root } from "../../kit/rules/source.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { selectRows } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import { fromJson, toJson } from "../../src/core/surql/values/json.ts"
@@ -93,7 +93,7 @@ const rowsOf = (surql: string): ReadonlyArray<unknown> => {
   const answer = selectRows(parsed.right, {
     source: fromRecords(records),
     params: {},
-    budget: budget(1e6, "none"),
+    budget: makeBudget(1e6, "none"),
     onFailure: "leaveOut"
   })
   if (answer._tag === "Left") throw new Error(JSON.stringify(answer.left))

@@ -6,7 +6,7 @@ import type { Scope } from "../surql/evaluate/scope.ts"
 import type { Obj } from "../surql/values/value.ts"
 import type { ChildResult } from "./delta/delta.ts"
 import type { StepLog } from "./delta/stepLog.ts"
-import type { Evaluating } from "./evaluating.ts"
+import type { EvaluationNote } from "./evaluating.ts"
 import type { FailingViews } from "./failingViews.ts"
 import type { Place } from "./index/pageViews.ts"
 import type { KeptBytes } from "./keptBytes.ts"
@@ -37,7 +37,7 @@ export interface Page {
 export interface PageUpdate {
   readonly page: Page
   readonly slots: Array<RecordSlot>
-  /** Place of the first of these records in the index before the step; {@link inPlace} if the record did not move. */
+  /** The first record's place in the index before the step; {@link unmovedPlace} if the record did not move. */
   readonly from: Place | undefined
   readonly to: Place | undefined
 }
@@ -56,7 +56,7 @@ export interface EngineContext<V = never> {
   readonly source: TrackedSource
   readonly counters: WorkCounters
   /** Notes for the watchdog which view is evaluated. */
-  readonly evaluating: Evaluating
+  readonly evaluating: EvaluationNote
   readonly moves: StepLog
   /** Bytes that rows of all views hold beside their records. */
   readonly kept: KeptBytes

@@ -4,7 +4,7 @@
  */
 import { addTo, append } from "../multimap.ts"
 import type { HasDeferredRows } from "./context.ts"
-import type { Evaluating } from "./evaluating.ts"
+import type { EvaluationNote } from "./evaluating.ts"
 import type { RecordSlot, Write } from "./store/recordSlot.ts"
 import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
 import type { TrackedSource } from "./view/source.ts"
@@ -22,9 +22,9 @@ export class DeferredWork {
   private readonly runs = new Set<RecomputedView>()
   private readonly source: TrackedSource
 
-  private readonly evaluating: Evaluating
+  private readonly evaluating: EvaluationNote
 
-  constructor(source: TrackedSource, evaluating: Evaluating) {
+  constructor(source: TrackedSource, evaluating: EvaluationNote) {
     this.source = source
     this.evaluating = evaluating
   }

@@ -19,12 +19,12 @@ import { noSlot } from "../view/watch.ts"
 import type { EngineContext, PageUpdate, ViewSpec } from "./context.ts"
 import { DeferredWork } from "./deferredWork.ts"
 import { StepLog } from "./delta/stepLog.ts"
-import { Evaluating } from "./evaluating.ts"
+import { EvaluationNote } from "./evaluating.ts"
 import { type Held, HeldViews } from "./heldViews.ts"
 import { type CountedStructures, shapesOf } from "./holdings.ts"
-import { type Relists, relistAll, ViewRouter } from "./index/router.ts"
+import { type RefiledViews, refileAll, ViewRouter } from "./index/router.ts"
 import { SecondaryIndexes } from "./index/secondaryIndexes.ts"
-import { type List, withList } from "./index/subqueryValues.ts"
+import { type InList, withList } from "./index/subqueryValues.ts"
 import { KeptBytes } from "./keptBytes.ts"
 import { type EngineOptions, limitsOf } from "./options.ts"
 import { boundSourcesOf } from "./query/boundSources.ts"
@@ -37,9 +37,9 @@ import { Releases } from "./releases.ts"
 import { RowSources } from "./rowSources.ts"
 import { lenderAbout, notifySharers, Sharing } from "./sharing.ts"
 import type { Write } from "./store/recordSlot.ts"
-import { netOf, Store } from "./store/store.ts"
-import { Written } from "./store/written.ts"
-import { fillAsked, mostWaits, patiently } from "./unfilled.ts"
+import { netWrites, Store } from "./store/store.ts"
+import { StepWrites } from "./store/written.ts"
+import { fillDuringRow, fillMissing, maxFillWaits } from "./unfilled.ts"
 import { Dependencies, rereadAll } from "./view/dependencies.ts"
 import { DirtyRows } from "./view/dirtyRows.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
@@ -66,11 +66,11 @@ export class Engine {
   private readonly recomputed = new RecomputedViews()
   private queries = new PreparedQueries()
   private readonly context: EngineContext<ResultView>
-  private readonly evaluating: Evaluating
+  private readonly evaluating: EvaluationNote
   private dirty: Array<ResultView> | undefined = undefined
   /** Work left in the current step; empty between steps. */
   private readonly dirtyRows = new DirtyRows()
-  private relistings: Relists = []
+  private relistings: RefiledViews = []
   private readonly deferred: DeferredWork
   private readonly pageUpdates: Array<PageUpdate> = []
   /** The list of idle views that `releases` works through. */
@@ -79,12 +79,12 @@ export class Engine {
   private steps = 0
   /** Records that the current step writes. */
   private writes = 0
-  private readonly written = new Written()
+  private readonly written = new StepWrites()
 
   constructor(options: EngineOptions = {}) {
     this.store = new Store(options.maxTombstones, options.hashSeed)
     this.keptBytes = new KeptBytes(options.viewBytesTotal ?? Infinity, () => this.store.edgeBytes)
-    this.evaluating = options.evaluating ?? new Evaluating()
+    this.evaluating = options.evaluating ?? new EvaluationNote()
     this.indexes = new SecondaryIndexes(this.store)
     this.releases = new Releases(this.dependencies, (view) => this.drop(view), options)
     this.idle = this.releases.idle
@@ -134,7 +134,7 @@ export class Engine {
 
   /** Applies planned writes as one step: every view they changed, with one delta each. */
   applyAll(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
-    return this.step(writes.length > 1 ? netOf(writes) : writes)
+    return this.step(writes.length > 1 ? netWrites(writes) : writes)
   }
 
   /** Puts a record (or a tombstone) in place before any view exists: restore and bootstrap. */
@@ -159,8 +159,8 @@ export class Engine {
 
   /**
    * {@link acquire} in slices of a few hundred rows; changes may be applied between them. An abandoned one leaves
-   * nothing behind. `watchSlot`: the view's watchdog slot (`Evaluating`). `needsRoom`: ends at the first row without
-   * room ({@link noRoomFor}), with a view to be released.
+   * nothing behind. `watchSlot`: the view's watchdog slot (`EvaluationNote`). `needsRoom`: ends at the first row
+   * without room ({@link noRoomFor}), with a view to be released.
    */
   *acquireSliced(
     select: Select,
@@ -172,7 +172,7 @@ export class Engine {
     this.evaluating.begin(watchSlot)
     const view = this.queries.view(select)
     if ("reason" in view) return this.refuse(view, watchSlot)
-    const list = view.list === undefined ? undefined : yield* this.listSliced(view, params, watchSlot)
+    const list = view.list === undefined ? undefined : yield* this.fillList(view, params, watchSlot)
     const scope = this.source.scope({}, params, undefined)
     const given = view.params(scope)
     const once = given !== undefined && (view.list === undefined || list !== undefined)
@@ -321,7 +321,7 @@ export class Engine {
   }
 
   /** Ends the step for the views that changed: nets their deltas and tells the rows that show them. */
-  private settle(relistings: Relists, told: ChangedViews): ChangedViews {
+  private settle(relistings: RefiledViews, told: ChangedViews): ChangedViews {
     const { dirty } = this
     if (dirty === undefined) return told
     this.dirty = undefined
@@ -332,7 +332,7 @@ export class Engine {
       const { before, delta, moved, valueSetDelta } = view.finish()
       if (moved) rereadAll(view, this.dirtyRows, view)
       if (valueSetDelta !== undefined)
-        relistAll(
+        refileAll(
           view.subqueryValues(),
           valueSetDelta,
           (follower) => this.routers.get((follower as IncrementalView).shape)!,
@@ -366,7 +366,7 @@ export class Engine {
           existing ??
           this.make(query, lifted.select, params, { key, text, generation: 1, failsAsWhole: true, list, watchSlot })
         if ("reason" in made) return undefined
-        fillAsked(made, mayWait, () => this.idle.push(made.view))
+        fillDuringRow(made, mayWait, () => this.idle.push(made.view))
         // A row that fails before it has read the result leaves the result without a reader.
         this.idle.push(made.view)
         return made.view as IncrementalView
@@ -375,21 +375,21 @@ export class Engine {
   }
 
   /** The subquery list that a query is filed by; undefined for a query without one. */
-  private listOf({ list }: LiftedOnce, scope: Scope): List<IncrementalView> | undefined {
+  private listOf({ list }: LiftedOnce, scope: Scope): InList<IncrementalView> | undefined {
     if (list === undefined) return undefined
     const result = this.resultOf(list.query, scope)
     return result === undefined ? undefined : { argument: list, result }
   }
 
   /** The same for a view that is asked for: a list that takes long is filled with pauses. */
-  private *listSliced(view: LiftedOnce, params: Params, watchSlot: number): Slices<List<IncrementalView> | undefined> {
-    let list: List<IncrementalView> | undefined
+  private *fillList(view: LiftedOnce, params: Params, watchSlot: number): Slices<InList<IncrementalView> | undefined> {
+    let list: InList<IncrementalView> | undefined
     const attempt = (waits: boolean) => {
       this.evaluating.begin(watchSlot)
       const scope = this.source.scope({}, params, undefined)
       return this.source.attempt(() => (list = view.params(scope) && this.listOf(view, scope)), waits)
     }
-    yield* patiently(attempt(true), attempt, mostWaits(1, 1))
+    yield* fillMissing(attempt(true), attempt, maxFillWaits(1, 1))
     return list
   }
 
@@ -402,7 +402,7 @@ export class Engine {
       readonly text: string
       readonly generation: number
       readonly failsAsWhole: boolean
-      readonly list: List<IncrementalView> | undefined
+      readonly list: InList<IncrementalView> | undefined
       readonly watchSlot: number
     }
   ): Held | Refused {
@@ -469,7 +469,7 @@ export class Engine {
 
   private routerOf(
     select: Select,
-    { list, text }: { readonly text: string; readonly list: List | undefined }
+    { list, text }: { readonly text: string; readonly list: InList | undefined }
   ): ViewRouter | string {
     const known = this.routers.get(text)
     if (known !== undefined) return known
@@ -509,5 +509,5 @@ export class Engine {
 const none: ReadonlyArray<never> = []
 
 /** Tells apart equal queries that are filed by the values of different subqueries, by the arguments of the subquery. */
-const resultKey = (list: List<IncrementalView> | undefined): string =>
+const resultKey = (list: InList<IncrementalView> | undefined): string =>
   list === undefined ? "" : `\u0001${list.result.key}`

@@ -7,7 +7,7 @@
  */
 import { cellCount, cells, noSlot } from "../view/watch.ts"
 
-export class Evaluating {
+export class EvaluationNote {
   /** Frees a slot that no evaluation uses any more. */
   readonly close: (slot: number) => void
   private readonly memory: Int32Array

@@ -5,7 +5,7 @@
  * time, and a text put together of both would have to be hashed each time.
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
-import type { Evaluating } from "./evaluating.ts"
+import type { EvaluationNote } from "./evaluating.ts"
 import { FailingViews } from "./failingViews.ts"
 import type { ViewRouter } from "./index/router.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
@@ -35,10 +35,10 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
   /** How many fills wait for it. */
   awaited = 0
   private readonly source: RowSource<V, R>
-  private readonly evaluating: Evaluating
+  private readonly evaluating: EvaluationNote
   private filling: Iterator<undefined, void> | undefined = undefined
 
-  constructor(view: V, source: RowSource<V, R>, router: R, evaluating: Evaluating) {
+  constructor(view: V, source: RowSource<V, R>, router: R, evaluating: EvaluationNote) {
     this.view = view
     this.source = source
     this.router = router

@@ -8,7 +8,7 @@
  * that exceeds its own limit. Values shared with a record, and texts of a few characters, count nothing.
  */
 import { partsOf } from "../surql/evaluate/charge.ts"
-import { plainly, raiseAgain } from "../surql/evaluate/failure.ts"
+import { plainFailure, raiseAgain } from "../surql/evaluate/failure.ts"
 import type { Value } from "../surql/values/value.ts"
 
 export const keptSetting = "SVC_VIEW_BYTES_TOTAL"
@@ -18,11 +18,11 @@ const partBytes = 64
 export const pieceBytes = 256
 
 /** Bytes of the value that are still held, of the bytes `made` during its evaluation: intermediate values are gone. */
-export const keptOf = (made: number, value: Value): number =>
+export const keptBytesOf = (made: number, value: Value): number =>
   made <= partBytes ? Math.max(0, made) : Math.min(made, partBytes * (1 + partsOf(value, Math.ceil(made / partBytes))))
 
 /** Bytes that a row holds; 0 without a row. */
-export const keptBy = (row: { readonly keeps: number } | undefined): number => (row === undefined ? 0 : row.keeps)
+export const bytesKeptBy = (row: { readonly keeps: number } | undefined): number => (row === undefined ? 0 : row.keeps)
 
 /**
  * Bytes of a row that has read something elsewhere, and of each of its reads. Measured on Node 20: 360 in all for a
@@ -63,6 +63,6 @@ export class KeptBytes {
 
   /** Fails unless there is room for this many more bytes. */
   require(more: number): void {
-    if (!this.hasRoom(more)) raiseAgain(plainly(this.reason))
+    if (!this.hasRoom(more)) raiseAgain(plainFailure(this.reason))
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Options of an engine: limits, counters of its work, and the watchdog's note of what is evaluated.
  */
-import type { Evaluating } from "./evaluating.ts"
+import type { EvaluationNote } from "./evaluating.ts"
 import type { ReleaseOptions } from "./releases.ts"
 import { defaultSteps, type StepLimits } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
@@ -10,7 +10,7 @@ export interface EngineOptions extends Partial<StepLimits>, ReleaseOptions {
   /** Receives counts of the work of steps. */
   readonly counters?: WorkCounters
   /** Notes for the watchdog which view is evaluated. */
-  readonly evaluating?: Evaluating
+  readonly evaluating?: EvaluationNote
   /** Bytes that rows of all views may hold beside their records; no limit if absent. */
   readonly viewBytesTotal?: number
   /** Number of deleted records whose version is remembered. */

@@ -18,7 +18,7 @@ import { GroupedView } from "./view/groupedView.ts"
 import { IncrementalView } from "./view/incrementalView.ts"
 import { PagedView } from "./view/pagedView.ts"
 import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
-import { type Rerun, wholeView } from "./view/rerun.ts"
+import { makeRecomputedView, type Rerun } from "./view/rerun.ts"
 import type { ResultView } from "./view/resultView.ts"
 import type { RowSource } from "./view/rowSource.ts"
 import { SharedView } from "./view/sharedView.ts"
@@ -198,7 +198,7 @@ export class RowSources {
   /** A view whose query is run whole; `original` is the query with its constants. */
   heldWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
     const { context } = this
-    const view = wholeView(original, select, params, about, context, context.source.runBudget)
+    const view = makeRecomputedView(original, select, params, about, context, context.source.runBudget)
     return new Held(view, this.rerun, undefined, context.evaluating)
   }
 

@@ -18,7 +18,7 @@ interface Fillable {
 }
 
 /** Thrown out of the evaluation of a row. */
-export class Unfilled {
+export class UnfilledResult {
   private readonly result: Fillable
   private readonly letGo: () => void
 
@@ -48,9 +48,9 @@ export class Unfilled {
  * Fills a result that a row asks for in the middle of its evaluation. Where that takes long and the row may wait, the
  * evaluation is given up; `letGo` is called when no fill needs the result any more.
  */
-export const fillAsked = (result: Fillable, mayWait: boolean, letGo: () => void): void => {
+export const fillDuringRow = (result: Fillable, mayWait: boolean, letGo: () => void): void => {
   for (let i = 0; i < atOnce && result.isFilling; i++) result.fillOn()
-  if (mayWait && result.isFilling) throw new Unfilled(result, letGo)
+  if (mayWait && result.isFilling) throw new UnfilledResult(result, letGo)
   while (result.isFilling) result.fillOn()
 }
 
@@ -59,12 +59,12 @@ export const fillAsked = (result: Fillable, mayWait: boolean, letGo: () => void)
  * row reads it yet. `again` is told whether it may wait: not behind so many results, for rows that change all the time
  * need other ones each time.
  */
-export function* patiently(
-  first: Unfilled | undefined,
-  again: (waits: boolean) => Unfilled | undefined,
+export function* fillMissing(
+  first: UnfilledResult | undefined,
+  again: (waits: boolean) => UnfilledResult | undefined,
   most: number
 ): Slices<void> {
-  const held: Array<Unfilled> = []
+  const held: Array<UnfilledResult> = []
   try {
     for (let unfilled = first; unfilled !== undefined; unfilled = again(held.length < most)) {
       unfilled.hold()
@@ -77,18 +77,18 @@ export function* patiently(
 }
 
 /** Goes on with a fill in pieces, with pauses: `piece` answers true at the end, or the result that it needs. */
-export function* goOn(piece: (waits: boolean) => boolean | Unfilled, most: number): Slices<void> {
+export function* fillInPieces(piece: (waits: boolean) => boolean | UnfilledResult, most: number): Slices<void> {
   let isDone = false
-  const attempt = (waits: boolean): Unfilled | undefined => {
+  const attempt = (waits: boolean): UnfilledResult | undefined => {
     const ended = piece(waits)
     isDone = ended === true
-    return ended instanceof Unfilled ? ended : undefined
+    return ended instanceof UnfilledResult ? ended : undefined
   }
   while (!isDone) {
-    yield* patiently(attempt(true), attempt, most)
+    yield* fillMissing(attempt(true), attempt, most)
     if (!isDone) yield
   }
 }
 
 /** How many results a fill waits for before it takes no more pauses: those that its rows need, and some more. */
-export const mostWaits = (subqueries: number, rows: number): number => subqueries * (rows + 4)
+export const maxFillWaits = (subqueries: number, rows: number): number => subqueries * (rows + 4)

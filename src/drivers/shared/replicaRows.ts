@@ -6,8 +6,8 @@
  */
 import { contentOf } from "../../core/integrity/merkle.ts"
 import { recordOf } from "../../core/surql/evaluate/paths.ts"
-import { inKeys } from "../../core/surql/evaluate/select/sources.ts"
-import { isKey, keyText, placeOf } from "../../core/surql/values/keyText.ts"
+import { isInRange } from "../../core/surql/evaluate/select/sources.ts"
+import { isKey, keyText, textRangeOf } from "../../core/surql/values/keyText.ts"
 import { field, type Obj, type Range, type RecordId, type RecordKey } from "../../core/surql/values/value.ts"
 import { idOf, recordOfRow } from "../../node/database/replicaRecord.ts"
 import type { ReplicaRecord, ReplicaRow, ReplicaSnapshot, RowFilter, Rows } from "../../ports/Replica.ts"
@@ -81,7 +81,7 @@ const noFilter: RowFilter = []
 const edgeOf = (bound: Range["from"], low: boolean): Edge | undefined | "none" => {
   if (bound === undefined) return undefined
   if (!isKey(bound.value)) return "none"
-  const { first, last } = placeOf(bound.value)
+  const { first, last } = textRangeOf(bound.value)
   return { text: bound.inclusive === low ? first : last, open: !bound.inclusive }
 }
 
@@ -102,7 +102,7 @@ export const snapshotOf = (reader: StateReader): ReplicaSnapshot => {
       const page = reader.page({ table, from, to, size: wanted, where })
       read += page.length
       for (const { row } of page) {
-        if (check !== undefined && row !== undefined && !inKeys(check, idOf(row).key)) continue
+        if (check !== undefined && row !== undefined && !isInRange(check, idOf(row).key)) continue
         yield row
         if (--left === 0) return
       }

@@ -12,7 +12,7 @@ import { Worker } from "node:worker_threads"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, Layer } from "effect"
-import { Evaluating } from "../../core/ivm/evaluating.ts"
+import { EvaluationNote } from "../../core/ivm/evaluating.ts"
 import { reasonOf } from "../../core/reason.ts"
 import { type Bounds, cellCount, cells } from "../../core/view/watch.ts"
 import { bytesFor, Labels, nameBytes } from "../../core/view/watchLabels.ts"
@@ -110,7 +110,7 @@ const make = (options: Options) =>
       })
     }
     return {
-      evaluating: new Evaluating(new Int32Array(memory), (slot) => labels.close(slot)),
+      evaluating: new EvaluationNote(new Int32Array(memory), (slot) => labels.close(slot)),
       open: ({ id, params, surql }) => labels.open(digest(params, surql).digest(), id),
       queryOf: ({ params, surql }) =>
         digest(params, surql)

@@ -246,7 +246,7 @@ const record = (
       const doc = known?.doc
       if (doc === undefined || !isStatus(doc["status"]) || isOver(doc["status"])) return
       const nowMs = yield* Clock.currentTimeMillis
-      const { json, types } = JsonTypes.split({
+      const { json, types } = JsonTypes.jsonWithTypes({
         ...doc,
         status,
         errors: errorsAfter(doc, given, nowMs),
@@ -318,7 +318,7 @@ const amend = (
       const nowMs = yield* Clock.currentTimeMillis
       const before = Array.isArray(doc["errors"]) ? (doc["errors"] as ReadonlyArray<Value>) : []
       const error = jobError(0, 0, event === "Retried" ? "retried by an operator" : "cancelled by an operator", nowMs)
-      const { json, types } = JsonTypes.split({
+      const { json, types } = JsonTypes.jsonWithTypes({
         ...doc,
         status,
         errors: [...before, Rows.fromError(error)],

@@ -83,7 +83,7 @@ export const differsBeyondJson = ({ found, known }: Difference): boolean =>
 /** A difference as an event for the log, with the change that a reader of the event decodes. */
 export const repairOf = (difference: Difference): Event.ReceivedChange => {
   const { doc, id, op, version } = Compare.changeOf(difference)
-  const { json, types } = JsonTypes.split(doc)
+  const { json, types } = JsonTypes.jsonWithTypes(doc)
   const raw: Event.RawChange = {
     table: id.table,
     id: id.text,

@@ -5,7 +5,7 @@
  * few. Rows that SQLite has ruled out are passed on as an empty record, which fails the same filter, so that they are
  * counted and the evaluator can pause among them.
  */
-import { type Budget, make, type Source } from "../../core/surql/evaluate/scope.ts"
+import { type Budget, type Source, spendBytes } from "../../core/surql/evaluate/scope.ts"
 import type { Obj, Range, RecordId } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { docOf, idOf } from "../../node/database/replicaRecord.ts"
@@ -58,7 +58,7 @@ export const sourceOf = (snapshot: ReplicaSnapshot, budget: Budget, ownTables: b
       if (records.has(id.text)) return records.get(id.text)
       const row = snapshot.find(id)
       const bytes = row === undefined ? recordBytes : bytesOf(row)
-      make(budget, bytes)
+      spendBytes(budget, bytes)
       const doc = row && read(row)
       if (records.size >= keptRecords || kept + bytes > keptBytes) {
         records.clear()

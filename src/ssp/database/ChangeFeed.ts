@@ -5,7 +5,7 @@
  * again, so that no older state overwrites it. Equal records are not written: a repeated row costs a comparison.
  */
 import { Context, Effect, Layer } from "effect"
-import type { Row } from "../../core/ivm/store/store.ts"
+import type { RecordState } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
 import { stepBytes } from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
@@ -39,7 +39,7 @@ const apply =
   ({ heap, jobs, meters, views }: FeedDependencies) =>
   (named: ReadonlyArray<NamedRecord>): Effect.Effect<ReadonlySet<string>, IngestError> =>
     Effect.suspend(() => {
-      const known = new Map<string, Row | undefined>()
+      const known = new Map<string, RecordState | undefined>()
       const changes = named.flatMap(({ found, id }): ReadonlyArray<Change> => {
         const row = views.records.get(id)
         if (!Compare.differs(row, found)) return []

@@ -10,7 +10,7 @@ import { Context, Effect, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
 import { backoff } from "../../core/cluster/enrolment.ts"
 import * as Phase from "../../core/cluster/phase.ts"
-import type { Row } from "../../core/ivm/store/store.ts"
+import type { RecordState } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
@@ -42,7 +42,7 @@ import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { RegistrationSync } from "./RegistrationSync.ts"
 
 type Failure = UpstreamError | IngestError
-type Difference = Compare.Difference<Row>
+type Difference = Compare.Difference<RecordState>
 
 /** Most records in one read: a few milliseconds of work for the database and this node. */
 const chunkSize = 1_000
@@ -175,7 +175,7 @@ type Patiently = ReturnType<typeof patience>
 
 class Work {
   private readonly registrations: RegistrationSync
-  private readonly live: LiveCompare<Row, Row, never, IngestError>
+  private readonly live: LiveCompare<RecordState, RecordState, never, IngestError>
 
   constructor(
     private readonly parts: ReconcileDependencies,
@@ -394,7 +394,9 @@ class Work {
   }
 
   /** Brings records to the database's state, unless memory has changed since the difference was seen. */
-  private repair(differences: ReadonlyArray<Suspect<Row, Row>>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
+  private repair(
+    differences: ReadonlyArray<Suspect<RecordState, RecordState>>
+  ): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
     const {
       heap,
       overloaded,

@@ -7,11 +7,11 @@ import type { View } from "../../core/ivm/view/view.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import { Recent } from "../../core/recent.ts"
 import { compile, run } from "../../core/surql/evaluate/evaluate.ts"
-import { budget, type Slices } from "../../core/surql/evaluate/scope.ts"
+import { makeBudget, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { analyze } from "../../core/surql/syntax/analyze.ts"
 import type { Select } from "../../core/surql/syntax/ast.ts"
 import type { Definitions, FunctionDefinition } from "../../core/surql/syntax/definitions.ts"
-import { type ParseError, parseSelect, parseStatements, place } from "../../core/surql/syntax/parse.ts"
+import { lineAndColumn, type ParseError, parseSelect, parseStatements } from "../../core/surql/syntax/parse.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { setField, type Value } from "../../core/surql/values/value.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
@@ -106,7 +106,7 @@ const constantOf = (text: string): Either.Either<Value, string> => {
   const [statement] = parsed.right
   if (parsed.right.length !== 1 || statement?.kind !== "return") return Either.left("it is no value")
   const nowhere = { record: () => undefined, rows: () => [], edges: () => [] }
-  const scope = { doc: undefined, params: {}, parent: undefined, source: nowhere, budget: budget(100_000, "none") }
+  const scope = { doc: undefined, params: {}, parent: undefined, source: nowhere, budget: makeBudget(100_000, "none") }
   return Either.mapLeft(run(compile(statement.value), scope), ({ reason }) => reason)
 }
 
@@ -141,7 +141,7 @@ export function* acquire(
   const acquired = yield* engine.acquireSliced(parsed.right.select, typed.right, generation, slot, needsRoom)
   return Either.mapLeft(
     acquired,
-    (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) })
+    (refused) => new QueryRefused({ message: refused.reason, ...lineAndColumn(surql, refused.at) })
   )
 }
 

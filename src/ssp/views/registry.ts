@@ -6,11 +6,11 @@
  */
 
 import type { Engine } from "../../core/ivm/engine.ts"
-import type { Evaluating } from "../../core/ivm/evaluating.ts"
+import type { EvaluationNote } from "../../core/ivm/evaluating.ts"
 import { tablesRead } from "../../core/ivm/view/tablesRead.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../../core/multimap.ts"
-import { plainly } from "../../core/surql/evaluate/failure.ts"
+import { plainFailure } from "../../core/surql/evaluate/failure.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
@@ -141,7 +141,7 @@ function* shownIn(instance: View, format: Format, most: number, spent: () => num
   return {
     ...state,
     data: instance.only ? null : [],
-    errors: [{ id: "", failure: plainly(tooLarge) }, ...state.errors],
+    errors: [{ id: "", failure: plainFailure(tooLarge) }, ...state.errors],
     tooLarge
   }
 }
@@ -172,7 +172,7 @@ export class Registry {
 
   /** `resultBytes`: limit of one result in format `tree`. `spent`: evaluation steps so far. */
   constructor(
-    private readonly evaluating: Evaluating,
+    private readonly evaluating: EvaluationNote,
     private readonly resultBytes: number,
     private readonly spent: () => number,
     private readonly failingViews: Engine["failing"]

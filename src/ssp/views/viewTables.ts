@@ -110,9 +110,9 @@ export class ViewTables implements ViewTablesShape {
   /** The tables of a query; a refused query needs none. */
   interest({ params, surql }: Pick<ViewRegistration, "params" | "surql">): Interest.Interest {
     const parsed = this.queries.parse(surql)
-    if (Either.isLeft(parsed)) return Interest.nothing
+    if (Either.isLeft(parsed)) return Interest.noInterest
     const typed = this.queries.paramsOf(parsed.right, params)
-    return Either.isLeft(typed) ? Interest.nothing : Interest.interestOf(parsed.right.select, typed.right)
+    return Either.isLeft(typed) ? Interest.noInterest : Interest.interestOf(parsed.right.select, typed.right)
   }
 
   readonly interestOf = (stored: StoredView): Interest.Interest => this.interest(queryOf(stored))

@@ -8,13 +8,13 @@
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import { Evaluating } from "../../../src/core/ivm/evaluating.ts"
+import { EvaluationNote } from "../../../src/core/ivm/evaluating.ts"
 import { drain } from "../../../src/core/surql/evaluate/scope.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { noSlot } from "../../../src/core/view/watch.ts"
 import { change } from "../../ssp/viewsKit.ts"
 
-class Noting extends Evaluating {
+class Noting extends EvaluationNote {
   readonly begun: Array<number> = []
   override begin(slot: number): void {
     super.begin(slot)
@@ -67,7 +67,7 @@ describe("D48 what is evaluated is noted", () => {
 
   it("as one evaluation with everything it causes", () => {
     const memory = new Int32Array(4),
-      evaluating = new Evaluating(memory)
+      evaluating = new EvaluationNote(memory)
     evaluating.begin(4)
     const [evaluation, slot] = [1, 2]
     const count = memory[evaluation]!

@@ -9,7 +9,7 @@
 import type { Change } from "../../../src/core/record/change.ts"
 import { EvalError } from "../../../src/core/surql/evaluate/failure.ts"
 import { recordOf } from "../../../src/core/surql/evaluate/paths.ts"
-import { budget, type Source } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget, type Source } from "../../../src/core/surql/evaluate/scope.ts"
 import { compileSelect, type LeftOut } from "../../../src/core/surql/evaluate/select/select.ts"
 import type { Select } from "../../../src/core/surql/syntax/ast.ts"
 import { encode } from "../../../src/core/surql/values/encode.ts"
@@ -168,7 +168,7 @@ const freshly = (select: Select, params: { readonly [name: string]: Value }, mod
     const left: Array<LeftOut> = []
     try {
       const slices = run(
-        { doc: undefined, params, parent: undefined, source: model, budget: budget(1e9, "no limit") },
+        { doc: undefined, params, parent: undefined, source: model, budget: makeBudget(1e9, "no limit") },
         left
       )
       let step = slices.next()

@@ -8,7 +8,7 @@ import { describe, expect } from "vitest"
 import type { Rng } from "../../../kit/data/random.ts"
 import { runs, seeded } from "../../../kit/data/random.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { address } from "../../../src/core/surql/functions/address.ts"
 import { embedded } from "./embedded.ts"
 
@@ -144,7 +144,13 @@ const link = (random: Rng): string => {
   return (scheme + host + port + tail).replace(/:\\/g, ":")
 }
 
-const scope = { doc: undefined, params: {}, parent: undefined, source: fromRecords([]), budget: budget(1e9, "TEST") }
+const scope = {
+  doc: undefined,
+  params: {},
+  parent: undefined,
+  source: fromRecords([]),
+  budget: makeBudget(1e9, "TEST")
+}
 
 const compare =
   (names: ReadonlyArray<string>, make: (random: Rng) => string, fewest: number) =>

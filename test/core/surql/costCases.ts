@@ -8,7 +8,7 @@
 import { Either } from "effect"
 import { functions } from "../../../src/core/surql/evaluate/functions.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { isFunctionName } from "../../../src/core/surql/syntax/functionNames.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
@@ -21,7 +21,7 @@ export interface Charged {
 }
 
 export const charged = (text: string, params: { readonly [name: string]: Value } = {}): Charged => {
-  const b = budget(1e12, "TEST", Infinity, 1e12)
+  const b = makeBudget(1e12, "TEST", Infinity, 1e12)
   const [statement] = Either.getOrThrowWith(parseStatements(text), (e) => new Error(`${text}: ${e.message}`))
   const answer = evaluate(statement!, { source: fromRecords([]), params, budget: b })
   return {

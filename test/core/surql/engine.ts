@@ -8,7 +8,7 @@ import { Either } from "effect"
 import { splitLine } from "../../../kit/processes/surreal/engines.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import type { Source } from "../../../src/core/surql/evaluate/scope.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { render } from "../../../src/core/surql/values/text.ts"
@@ -19,7 +19,7 @@ import { isObj, RecordId, setField } from "../../../src/core/surql/values/value.
 export const constant = (text: string): Value => {
   const parsed = Either.getOrThrowWith(parseStatements(`RETURN ${text}`), (e) => new Error(`${text}: ${e.message}`))
   return Either.getOrThrowWith(
-    evaluate(parsed[0]!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST") }),
+    evaluate(parsed[0]!, { source: fromRecords([]), params: {}, budget: makeBudget(1e6, "TEST") }),
     (e) => new Error(e.reason)
   )
 }
@@ -50,7 +50,7 @@ export const records = (lines: ReadonlyArray<string>): ReadonlyArray<Obj> =>
 export const ours = (source: Source, query: string, params: { readonly [name: string]: Value } = {}): string => {
   const parsed = parseStatements(query)
   if (Either.isLeft(parsed)) return `PARSE ${parsed.left.message}`
-  const answer = evaluate(parsed.right[0]!, { source, params, budget: budget(5e6, "TEST") })
+  const answer = evaluate(parsed.right[0]!, { source, params, budget: makeBudget(5e6, "TEST") })
   return Either.isLeft(answer) ? `ERR ${answer.left.reason}` : render([answer.right])
 }
 

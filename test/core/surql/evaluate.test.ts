@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest"
 import { canFail, compile, isConstant, run } from "../../../src/core/surql/evaluate/evaluate.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import type { Scope, Source } from "../../../src/core/surql/evaluate/scope.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { compileProjection } from "../../../src/core/surql/evaluate/select/project.ts"
 import { evaluate, selectRows } from "../../../src/core/surql/evaluate/select/select.ts"
 import { analyze } from "../../../src/core/surql/syntax/analyze.ts"
@@ -42,11 +42,11 @@ const scope = (
   doc: Value = undefined,
   params: { readonly [name: string]: Value } = {},
   from: Source = source
-): Scope => ({ doc, params, parent: undefined, source: from, budget: budget(1e6, "TEST_STEPS") })
+): Scope => ({ doc, params, parent: undefined, source: from, budget: makeBudget(1e6, "TEST_STEPS") })
 
 const answer = (text: string, params: { readonly [name: string]: Value } = {}, steps = 1e6): unknown => {
   const [statement] = Either.getOrThrowWith(parseStatements(text), (e) => new Error(e.message))
-  const value = evaluate(statement!, { source, params, budget: budget(steps, "TEST_STEPS") })
+  const value = evaluate(statement!, { source, params, budget: makeBudget(steps, "TEST_STEPS") })
   return Either.isLeft(value) ? `failed: ${value.left.reason}` : toJson(value.right)
 }
 
@@ -98,7 +98,7 @@ describe("failing rows", () => {
   const query = parse(
     "SELECT title, likes + 1 AS n FROM post WHERE at > d'2000-01-01T00:00:00Z' ORDER BY title LIMIT 5"
   )
-  const options = { source, params: {}, budget: budget(1e6, "TEST_STEPS") }
+  const options = { source, params: {}, budget: makeBudget(1e6, "TEST_STEPS") }
   it("D2a fail the statement by default, in the database's words", () => {
     expect(selectRows(query, options)).toEqual(
       Either.left({
@@ -158,7 +158,7 @@ describe("lookups", () => {
           evaluate(Either.getOrThrow(parseStatements(text))[0]!, {
             source: counting,
             params: { who: "user:a" },
-            budget: budget(1e4, "TEST_STEPS")
+            budget: makeBudget(1e4, "TEST_STEPS")
           })
         )
       )
@@ -301,7 +301,7 @@ describe("analyze", () => {
         evaluate(Either.getOrThrow(parseStatements(text))[0]!, {
           source,
           params: {},
-          budget: budget(1e4, "TEST_STEPS"),
+          budget: makeBudget(1e4, "TEST_STEPS"),
           ...given
         })
       )

@@ -6,7 +6,7 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { functions } from "../../../src/core/surql/evaluate/functions.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { fromJson } from "../../../src/core/surql/values/json.ts"
@@ -54,7 +54,7 @@ const pairOf = (text: string, shape: (typeof shapes)[number], more: { readonly [
     evaluate(statementOf(text), {
       source: source(mark, numbers[i]!),
       params: { ...more, v: shape(mark, numbers[i]!) },
-      budget: budget(5e3, "TEST_STEPS")
+      budget: makeBudget(5e3, "TEST_STEPS")
     })
   )
   return Either.isLeft(one!) && Either.isLeft(other!) ? ([one.left, other.left] as const) : undefined

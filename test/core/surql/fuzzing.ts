@@ -6,7 +6,7 @@
 import { Either } from "effect"
 import type { Rng } from "../../../kit/data/random.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { records } from "./engine.ts"
@@ -28,7 +28,7 @@ const source = fromRecords(
 const attempt = (text: string): boolean => {
   const parsed = parseStatements(text)
   if (Either.isLeft(parsed)) return false
-  for (const statement of parsed.right) evaluate(statement, { source, params: {}, budget: budget(20_000, "TEST") })
+  for (const statement of parsed.right) evaluate(statement, { source, params: {}, budget: makeBudget(20_000, "TEST") })
   return true
 }
 

@@ -10,7 +10,7 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { Either } from "effect"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget, limits } from "../../../src/core/surql/evaluate/scope.ts"
+import { limits, makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { geometryOf } from "../../../src/core/surql/values/makeObject.ts"
@@ -222,7 +222,7 @@ export const measure = ([what, values, expression]: Case): Price | undefined => 
       (e) => new Error(e.message)
     )
     const run = () => {
-      const b = budget(limits.rowSteps.value, "TEST"),
+      const b = makeBudget(limits.rowSteps.value, "TEST"),
         started = process.cpuUsage()
       const answer = evaluate(statement!, { source: fromRecords([]), params, budget: b })
       const { system, user } = process.cpuUsage(started)

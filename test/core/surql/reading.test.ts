@@ -8,7 +8,7 @@
 import { Either, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget, queryBudget, type Source } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget, queryBudget, type Source } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate, evaluateSliced, selectRows } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseSelect, parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { fromJson, toJson } from "../../../src/core/surql/values/json.ts"
@@ -49,7 +49,7 @@ const run = (
     evaluate(Either.getOrThrowWith(parseStatements(text), (e) => new Error(`${text}: ${e.message}`))[0]!, {
       source,
       params,
-      budget: budget(1e6, "TEST_STEPS")
+      budget: makeBudget(1e6, "TEST_STEPS")
     }),
     toJson
   )
@@ -121,7 +121,7 @@ describe("rows that are read", () => {
         selectRows(select(text), {
           source: memory,
           params: {},
-          budget: budget(1e6, "TEST_STEPS"),
+          budget: makeBudget(1e6, "TEST_STEPS"),
           onFailure: "leaveOut"
         })
       ).left.map((l) => l.record?.text)
@@ -133,7 +133,7 @@ describe("rows that are read", () => {
       selectRows(select("SELECT id FROM t WHERE n > 1 LIMIT 5"), {
         source: counter.source,
         params: {},
-        budget: budget(1e6, "TEST_STEPS"),
+        budget: makeBudget(1e6, "TEST_STEPS"),
         onFailure: "leaveOut"
       })
     )
@@ -270,7 +270,7 @@ describe("slices", () => {
   const pauses = (text: string): { readonly pauses: number; readonly most: number } => {
     const counter = counting(false)
     const [statement] = Either.getOrThrow(parseStatements(text))
-    const steps = budget(1e7, "TEST_STEPS")
+    const steps = makeBudget(1e7, "TEST_STEPS")
     const slices = evaluateSliced(statement!, { source: counter.source, params: {}, budget: steps })
     let count = 0,
       most = 0

@@ -6,7 +6,7 @@
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate, evaluateSliced } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
@@ -21,7 +21,7 @@ describe("slices", () => {
     "RETURN 1"
   ])("%s pauses while it works and answers the same", (query) => {
     const [statement] = Either.getOrThrow(parseStatements(query))
-    const options = () => ({ source, params: {}, budget: budget(1e6, "TEST_STEPS") })
+    const options = () => ({ source, params: {}, budget: makeBudget(1e6, "TEST_STEPS") })
     const run = evaluateSliced(statement!, options())
     let pauses = 0
     let step = run.next()

@@ -8,7 +8,7 @@ import { Either } from "effect"
 import { RecordId as SdkRecordId } from "surrealdb"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { toJson } from "../../../src/core/surql/values/json.ts"
@@ -32,7 +32,7 @@ const source = fromRecords(records(lines))
 
 const answers = (text: string): ReadonlyArray<unknown> =>
   Either.getOrThrowWith(parseStatements(text), (e) => new Error(e.message)).map((statement) => {
-    const answer = evaluate(statement, { source, params: {}, budget: budget(1e6, "TEST") })
+    const answer = evaluate(statement, { source, params: {}, budget: makeBudget(1e6, "TEST") })
     return Either.isRight(answer) ? plain(toJson(answer.right)) : { failed: true }
   })
 

@@ -264,9 +264,9 @@ describe("record ids", () => {
   })
   it("an id is shared by all that are equal to it, and by no other", () => {
     const texts = ["s:1", "s:`1`", "s:a", "s:[1]", "`s 1`:1", "r:1", "s:9223372036854775807"]
-    const first = texts.map((text) => RecordIds.shared(id(text)))
+    const first = texts.map((text) => RecordIds.sharedId(id(text)))
     expect(new Set(first).size).toBe(texts.length)
-    for (const [i, text] of texts.entries()) expect(RecordIds.shared(id(text))).toBe(first[i])
+    for (const [i, text] of texts.entries()) expect(RecordIds.sharedId(id(text))).toBe(first[i])
   })
 })
 

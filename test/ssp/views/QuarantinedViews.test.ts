@@ -9,7 +9,7 @@ import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
-import { Evaluating } from "../../../src/core/ivm/evaluating.ts"
+import { EvaluationNote } from "../../../src/core/ivm/evaluating.ts"
 import { noSlot } from "../../../src/core/view/watch.ts"
 import type { ViewEvent } from "../../../src/node/streams/viewEvent.ts"
 import { Watchdog, type WatchdogShape } from "../../../src/ports/Watchdog.ts"
@@ -37,7 +37,7 @@ const withWatchdog = (
     kept: undefined
   }
   const watchdog: WatchdogShape = {
-    evaluating: new Evaluating(),
+    evaluating: new EvaluationNote(),
     open: () => noSlot,
     queryOf,
     get unfinished() {

@@ -15,9 +15,9 @@ import { compareToProbe, leadOf, type Ordering, type Probe, sameOrder } from "..
 import { isLive, type Live, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
-import { maxNode, noRank, OrderedRows, rowsOf, type TableOrder } from "./orderedRows.ts"
-import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
-import { SortedRows, stretch } from "./sortedRows.ts"
+import { maxNode, noRank, OrderedRows, type TableOrder, tableOrderOf } from "./orderedRows.ts"
+import { notifyFilteringView, notifyOfMove, type PageReader, PageViews, type Place } from "./pageViews.ts"
+import { rowsPerSlice, SortedRows } from "./sortedRows.ts"
 
 /** A view that shows a page of an ordered index, as the index knows it. */
 export interface PageView extends PageReader {
@@ -113,7 +113,7 @@ const probeOf = (ordering: Ordering, slot: RecordSlot, doc: Obj): Probe => ({
 const tell = ({ views }: KeyRows, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
   if (views === undefined) return
   if (views instanceof PageViews) views.tell(slot, from, to)
-  else tellOne(views, slot, from, to)
+  else notifyOfMove(views, slot, from, to)
 }
 
 export class OrderedIndex implements TableIndex {
@@ -137,7 +137,7 @@ export class OrderedIndex implements TableIndex {
   constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
     this.spec = spec
     this.ordering = ordering
-    this.of = rowsOf(ordering, store.table(table))
+    this.of = tableOrderOf(ordering, store.table(table))
     this.loose = new KeyRows(this.of)
     this.building = this.build(store, table)
   }
@@ -285,7 +285,7 @@ export class OrderedIndex implements TableIndex {
     if (this.filtering === 0) return
     const place: Place = { lead, rank: noRank }
     if (views instanceof PageViews) views.tellFiltering(slot, place)
-    else tellFiltering(views, slot, place)
+    else notifyFilteringView(views, slot, place)
   }
 
   /** Files all rows by key, sorts the large keys, then files the records that changed meanwhile. */
@@ -302,7 +302,7 @@ export class OrderedIndex implements TableIndex {
     for (const slot of changed) {
       if (isLive(slot))
         this.rowsUnder(keysOf(slot.doc, this.spec)).put(this.ordering, probeOf(this.ordering, slot, slot.doc))
-      if (++filed % stretch === 0) yield
+      if (++filed % rowsPerSlice === 0) yield
     }
     for (const [key, rows] of large) if (rows !== this.loose) this.dropUnused(key, rows)
   }
@@ -313,7 +313,7 @@ export class OrderedIndex implements TableIndex {
     changed: ReadonlySet<RecordSlot>,
     large: Array<readonly [Keys, KeyRows]>
   ): boolean {
-    for (let left = stretch; left > 0; left--) {
+    for (let left = rowsPerSlice; left > 0; left--) {
       const next = rows.next()
       if (next.done === true) return false
       const slot = next.value

@@ -24,7 +24,7 @@ export interface TableOrder {
   readonly sign: 1 | -1
 }
 
-export const rowsOf = (ordering: Ordering, table: Table): TableOrder => ({
+export const tableOrderOf = (ordering: Ordering, table: Table): TableOrder => ({
   ordering,
   table,
   sign: ordering.lead !== undefined && ordering.lead.compare(0, 1) > 0 ? -1 : 1
@@ -75,14 +75,14 @@ const countOf = (node: Node): number =>
 export const noRank = -1
 
 /** Inserts an item by moving the ones behind it: `splice` would allocate an array for its result. */
-export const insert = <A>(items: Array<A>, at: number, item: A): void => {
+export const insertAt = <A>(items: Array<A>, at: number, item: A): void => {
   items.push(item)
   for (let i = items.length - 1; i > at; i--) items[i] = items[i - 1]!
   items[at] = item
 }
 
 /** Removes the item at a position. */
-export const takeOut = <A>(items: Array<A>, at: number): void => {
+export const removeAt = <A>(items: Array<A>, at: number): void => {
   for (let i = at + 1; i < items.length; i++) items[i - 1] = items[i]!
   items.pop()
 }
@@ -123,8 +123,8 @@ const append = (node: Node, right: Node): void => {
 
 const dropChild = ({ children, counts, heads }: Inner, at: number): void => {
   takeRowOut(heads, at)
-  takeOut(children, at)
-  takeOut(counts, at)
+  removeAt(children, at)
+  removeAt(counts, at)
 }
 
 /** Reads the head of a child again, which may have changed. */
@@ -333,8 +333,8 @@ export class OrderedRows {
     const upper = split(child)
     const moved = countOf(upper)
     counts[at]! -= moved
-    insert(children, at + 1, upper)
-    insert(counts, at + 1, moved)
+    insertAt(children, at + 1, upper)
+    insertAt(counts, at + 1, moved)
     insertRow(heads, at + 1, leadAt(cellsOf(upper), 0), refAt(cellsOf(upper), 0))
     return rank
   }

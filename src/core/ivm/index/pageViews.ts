@@ -42,10 +42,15 @@ export interface Place {
 }
 
 /** Place of a record that has not moved. */
-export const inPlace: Place = { lead: undefined, rank: -2 }
+export const unmovedPlace: Place = { lead: undefined, rank: -2 }
 
 /** Tells one view that a record has moved from one place to another; undefined: not in the index. */
-export const tellOne = (view: PageReader, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
+export const notifyOfMove = (
+  view: PageReader,
+  slot: RecordSlot,
+  from: Place | undefined,
+  to: Place | undefined
+): void => {
   // A move between two places before the page shifts nothing.
   if (from !== undefined && to !== undefined && view.isBefore(from) && view.isBefore(to)) return
   if ((from !== undefined && view.reaches(from, slot)) || (to !== undefined && view.reaches(to, slot)))
@@ -53,7 +58,7 @@ export const tellOne = (view: PageReader, slot: RecordSlot, from: Place | undefi
 }
 
 /** Tells a view that filters rows that a record has changed and keeps its place. */
-export const tellFiltering = (view: PageReader, slot: RecordSlot, place: Place): void => {
+export const notifyFilteringView = (view: PageReader, slot: RecordSlot, place: Place): void => {
   if (view.filters && view.reaches(place, slot)) view.touch(slot, place, place)
 }
 
@@ -113,13 +118,13 @@ export class PageViews {
   /** Tells the views that filter rows that a record has changed and keeps its place. */
   tellFiltering(slot: RecordSlot, place: Place): void {
     if (this.isBehindAll(slot, place)) return
-    for (const view of this.single) tellFiltering(view, slot, place)
+    for (const view of this.single) notifyFilteringView(view, slot, place)
   }
 
   /** Tells the views that a record has moved from one place to another; undefined: not in the index. */
   tell(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
     if (this.single.size > 0 && !(this.isBehindAll(slot, from) && this.isBehindAll(slot, to)))
-      for (const view of this.single) tellOne(view, slot, from, to)
+      for (const view of this.single) notifyOfMove(view, slot, from, to)
     for (const views of this.inSeries.values()) {
       const [some] = views
       if (some!.hasRange) {

@@ -4,7 +4,7 @@ import type { Obj } from "../../surql/values/value.ts"
 import type { BoundSources } from "../query/boundSources.ts"
 import type { Params } from "../query/lift.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import type { Unfilled } from "../unfilled.ts"
+import type { UnfilledResult } from "../unfilled.ts"
 import type { CoveringView } from "./secondaryIndex.ts"
 
 export interface RoutedView extends CoveringView {
@@ -28,9 +28,9 @@ export interface RoutedView extends CoveringView {
    * The same in a first fill. Answers the result of a subquery that has to be filled before the record can be shown, if
    * there is one.
    */
-  attempt(slot: RecordSlot, routed: boolean): Unfilled | undefined
+  attempt(slot: RecordSlot, routed: boolean): UnfilledResult | undefined
   /** Brings the record up to date when that has been filled, which it does with pauses. */
-  updateLater(slot: RecordSlot, unfilled: Unfilled): Slices<void>
+  updateLater(slot: RecordSlot, unfilled: UnfilledResult): Slices<void>
   /** Drops the row of this record, if the view has one. */
   dropRow(slot: RecordSlot): void
   /** The slow part of ending the first fill, with pauses; comes before {@link begin}. */

@@ -25,7 +25,7 @@ export const sliceRows = 256
 const sliceSteps = 20_000
 
 /** Counts a row of a fill; true when it is time to pause. */
-export const pacing = (source: { readonly spent: number }): (() => boolean) => {
+export const fillPacer = (source: { readonly spent: number }): (() => boolean) => {
   let rows = 0,
     spent = source.spent
   return () => {
@@ -105,7 +105,7 @@ export class ViewRouter {
 
   /** Shows a new view its candidate rows: by an index if there is one, else all rows of its sources. Pauses. */
   *fill(view: RoutedView, store: Store): Slices<void> {
-    const isDue = pacing(view.context.source)
+    const isDue = fillPacer(view.context.source)
     const { list, subqueries } = this.shape
     for (const candidate of this.candidates(view, store)) {
       if (candidate !== undefined) {
@@ -288,14 +288,14 @@ export class ViewRouter {
 }
 
 /** Refiled views, with the function that looks at the rows of their changed keys. */
-export type Relists = Array<{ readonly view: RoutedView; readonly look: () => void }>
+export type RefiledViews = Array<{ readonly view: RoutedView; readonly look: () => void }>
 
 /** Refiles the views that follow a subquery list; the rows of the changed keys are looked at when `look` is called. */
-export const relistAll = (
+export const refileAll = (
   list: SubqueryValues,
   valueSetDelta: ValueSetDelta,
   groupOf: (follower: RoutedView) => ViewRouter,
-  relistings: Relists,
+  relistings: RefiledViews,
   store: Store
 ): void => {
   const followers = Array.from(list.followers, (view) => ({ view, router: groupOf(view) }))

@@ -14,7 +14,7 @@ import sortedBTree from "sorted-btree"
 import { compare } from "../../surql/values/order.ts"
 import type { Obj, Value } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap, plainKey } from "../store/denseMap.ts"
-import { absent, type KeySpec, type Keys, keysOf, orderOf, sameKeys, unindexable } from "../store/indexKey.ts"
+import { absent, type KeySpec, type Keys, keysOf, rangeValueOf, sameKeys, unindexable } from "../store/indexKey.ts"
 import type { Interval } from "../store/intervalTree.ts"
 import { isLive, type Live, RecordSlot } from "../store/recordSlot.ts"
 
@@ -236,7 +236,7 @@ export class SecondaryIndex {
   /** Fills the index; from here on it must be told of each change by {@link move}. */
   file(rows: Iterable<Live>): void {
     this.filing = this.spec.range === undefined ? new ByKey(this.spec) : new ByValue()
-    for (const slot of rows) this.add(this.filing, keysOf(slot.doc, this.spec), orderOf(slot.doc, this.spec), slot)
+    for (const slot of rows) this.add(this.filing, keysOf(slot.doc, this.spec), rangeValueOf(slot.doc, this.spec), slot)
   }
 
   /** The rows filed under a key, with a value in the interval. */
@@ -269,8 +269,8 @@ export class SecondaryIndex {
       after,
       oldKeys: before === undefined ? absent : keysOf(before, spec),
       newKeys: after === undefined ? absent : keysOf(after, spec),
-      oldValue: ordered && before !== undefined ? orderOf(before, spec) : undefined,
-      newValue: ordered && after !== undefined ? orderOf(after, spec) : undefined,
+      oldValue: ordered && before !== undefined ? rangeValueOf(before, spec) : undefined,
+      newValue: ordered && after !== undefined ? rangeValueOf(after, spec) : undefined,
       oldCovering: undefined,
       newCovering: undefined
     })

@@ -14,7 +14,7 @@ import type { Ordering, OrderingTerm } from "../store/ordering.ts"
 import type { Live, RecordSlot, SlotRef } from "../store/recordSlot.ts"
 
 /** Rows that are read, sorted, merged or filed between two pauses. */
-export const stretch = 2048
+export const rowsPerSlice = 2048
 
 /** Receives one row; rows come in order, the last one first. */
 type Take = (lead: Value, ref: SlotRef) => void
@@ -105,14 +105,14 @@ export class SortedRows {
 
   /** Reads the rows, except the left-out ones, sorts them and passes each to `take` once, the last first. Pauses. */
   *all(leftOut: ReadonlySet<RecordSlot>, take: Take): Slices<void> {
-    for (let at = 0; at < this.slots.length; at += stretch) {
-      this.read(at, Math.min(at + stretch, this.slots.length), leftOut)
+    for (let at = 0; at < this.slots.length; at += rowsPerSlice) {
+      this.read(at, Math.min(at + rowsPerSlice, this.slots.length), leftOut)
       yield
     }
     this.slots.length = this.refs.length
     const positions = yield* this.order()
-    for (let end = positions.length; end > 0; end -= stretch) {
-      this.hand(positions, Math.max(0, end - stretch), end, leftOut, take)
+    for (let end = positions.length; end > 0; end -= rowsPerSlice) {
+      this.hand(positions, Math.max(0, end - rowsPerSlice), end, leftOut, take)
       yield
     }
   }
@@ -149,18 +149,18 @@ export class SortedRows {
     const compare = this.comparison(decided)
     let from = yield* this.unordered(decided)
     let to = orderOf(length)
-    for (let at = 0; at < length; at += stretch) {
-      sortRun(from, to, at, Math.min(at + stretch, length), compare)
+    for (let at = 0; at < length; at += rowsPerSlice) {
+      sortRun(from, to, at, Math.min(at + rowsPerSlice, length), compare)
       yield
     }
-    for (let width = stretch; width < length; width *= 2) {
+    for (let width = rowsPerSlice; width < length; width *= 2) {
       for (let begin = 0; begin < length; begin += 2 * width) {
         const middle = Math.min(begin + width, length),
           end = Math.min(middle + width, length)
         if (areApart(from, to, begin, middle, end, compare)) yield
         else
-          for (let at = begin, left = begin; at < end; at += stretch) {
-            left = merge(from, to, at, left, middle, end, Math.min(at + stretch, end), compare)
+          for (let at = begin, left = begin; at < end; at += rowsPerSlice) {
+            left = merge(from, to, at, left, middle, end, Math.min(at + rowsPerSlice, end), compare)
             yield
           }
       }
@@ -188,8 +188,8 @@ export class SortedRows {
     const { length } = this.slots
     const order = orderOf(length)
     const columns = this.columns.slice(0, decided)
-    for (let begin = 0; begin < length; begin += stretch) {
-      const end = Math.min(begin + stretch, length)
+    for (let begin = 0; begin < length; begin += rowsPerSlice) {
+      const end = Math.min(begin + rowsPerSlice, length)
       for (let at = begin; at < end; at++) order.positions[at] = at
       columns.forEach((column, i) => {
         const { range } = column
@@ -256,7 +256,7 @@ const sortShortRun = ({ keys, positions }: Order, begin: number, end: number, co
   }
 }
 
-/** Sorts a run of at most {@link stretch} rows in place. */
+/** Sorts a run of at most {@link rowsPerSlice} rows in place. */
 const sortRun = (from: Order, to: Order, begin: number, end: number, compare: Compare): void => {
   // Tables are often read in this order, or in the reverse one.
   if (inOrder(from, begin, end, 1, compare) === end - begin) return

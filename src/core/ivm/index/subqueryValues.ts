@@ -85,7 +85,7 @@ export class SubqueryValues {
 }
 
 /** The list that a query is filed by: its argument, and the maintained subquery with the values. */
-export interface List<Result extends ListResult = ListResult> {
+export interface InList<Result extends ListResult = ListResult> {
   readonly argument: ListArgument
   readonly result: Result
 }
@@ -98,7 +98,7 @@ interface ListResult {
 }
 
 /** The parameters, including the list; a getter reads the list's current values. */
-export const withList = (params: Params, { argument, result }: List): Params => {
+export const withList = (params: Params, { argument, result }: InList): Params => {
   const list = result.subqueryValues()
   return Object.defineProperty({ ...params }, argument.name, { enumerable: true, get: () => list.values() })
 }

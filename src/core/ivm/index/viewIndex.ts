@@ -12,7 +12,16 @@ import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, RecordId, type Value } from "../../surql/values/value.ts"
 import type { ViewKey } from "../query/indexPlan.ts"
 import { type FiledKey, FiledMap, plainKey } from "../store/denseMap.ts"
-import { absent, type KeySpec, type Keys, keysOf, orderOf, sameKeys, someKey, unindexable } from "../store/indexKey.ts"
+import {
+  absent,
+  type KeySpec,
+  type Keys,
+  keysOf,
+  rangeValueOf,
+  sameKeys,
+  someKey,
+  unindexable
+} from "../store/indexKey.ts"
 import { holdsValue, IntervalTree } from "../store/intervalTree.ts"
 import type { Write } from "../store/recordSlot.ts"
 import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
@@ -129,7 +138,7 @@ export class ViewIndex {
   meeting(doc: Obj, everyone: Iterable<RoutedView>, found: (view: RoutedView) => void): void {
     const keys = keysOf(doc, this.index.spec)
     if (keys === unindexable) for (const view of everyone) found(view)
-    else this.find(keys, orderOf(doc, this.index.spec), found)
+    else this.find(keys, rangeValueOf(doc, this.index.spec), found)
   }
 
   /**
@@ -155,7 +164,7 @@ export class ViewIndex {
       const meets =
         own === unindexable
           ? coarse === undefined || coarse.viewIndex.mayMeet(coarse.viewKey, doc)
-          : meet(own, plain, interval, orderOf(doc, spec))
+          : meet(own, plain, interval, rangeValueOf(doc, spec))
       yield meets ? { slot, routed: own !== unindexable && exact } : undefined
     }
   }
@@ -206,7 +215,7 @@ export class ViewIndex {
 
   private mayMeet({ interval, keys }: ViewKey, doc: Obj): boolean {
     const own = keysOf(doc, this.index.spec)
-    return own === unindexable || meet(own, plainOf(listOf(keys)), interval, orderOf(doc, this.index.spec))
+    return own === unindexable || meet(own, plainOf(listOf(keys)), interval, rangeValueOf(doc, this.index.spec))
   }
 
   /** The rows with one of these keys. */

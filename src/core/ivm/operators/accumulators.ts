@@ -10,24 +10,24 @@
  */
 import sortedBTree from "sorted-btree"
 import { subtractWrapping } from "../../surql/evaluate/arithmetic.ts"
-import { usable } from "../../surql/evaluate/select/group.ts"
+import { aggregatedPart } from "../../surql/evaluate/select/group.ts"
 import type { NumberValue } from "../../surql/values/number.ts"
 import { compare } from "../../surql/values/order.ts"
 import { Float, float, isInt, type Value } from "../../surql/values/value.ts"
-import { compareSourceOrder, type Entry } from "./groupScan.ts"
+import { compareSourceOrder, type GroupEntry } from "./groupScan.ts"
 
 const BTree = sortedBTree.default
 
 export interface Accumulator {
-  readonly add: (entry: Entry) => void
-  readonly remove: (entry: Entry) => void
+  readonly add: (entry: GroupEntry) => void
+  readonly remove: (entry: GroupEntry) => void
   /** There is no exact answer; it depends on the order of the rows. */
   readonly inexact: boolean
   /**
    * Tries to become exact again, from all entries. Does nothing until as many entries have moved since the last try as
    * there are.
    */
-  readonly renew: (entries: Iterable<Entry>) => void
+  readonly renew: (entries: Iterable<GroupEntry>) => void
   /** Number of values that count. */
   readonly size: number
   /** The result of an aggregate that reads this accumulator; only if it is not `inexact`. */
@@ -46,16 +46,16 @@ export const accumulating = (name: string, column: number): Accumulating | undef
     case "count":
       return { text: `count ${column}`, make: () => new Count(column) }
     case "math::sum":
-      return { text: `sum ${column}`, make: () => new Sum(column, usable(name)) }
+      return { text: `sum ${column}`, make: () => new Sum(column, aggregatedPart(name)) }
     case "math::mean":
-      return { text: `mean ${column}`, make: () => new Sum(column, usable(name)) }
+      return { text: `mean ${column}`, make: () => new Sum(column, aggregatedPart(name)) }
     case "math::min":
     case "math::max":
     case "math::spread":
-      return { text: `numbers ${column}`, make: () => new Extremes(column, usable(name)) }
+      return { text: `numbers ${column}`, make: () => new Extremes(column, aggregatedPart(name)) }
     case "time::min":
     case "time::max":
-      return { text: `times ${column}`, make: () => new Extremes(column, usable(name)) }
+      return { text: `times ${column}`, make: () => new Extremes(column, aggregatedPart(name)) }
     default:
       return undefined
   }
@@ -71,11 +71,11 @@ class Count implements Accumulator {
     this.column = column
   }
 
-  add({ values }: Entry): void {
+  add({ values }: GroupEntry): void {
     if (values[this.column] === true) this.size++
   }
 
-  remove({ values }: Entry): void {
+  remove({ values }: GroupEntry): void {
     if (values[this.column] === true) this.size--
   }
 
@@ -127,15 +127,15 @@ class Sum implements Accumulator {
     return this.others > 0 || !this.exact
   }
 
-  add({ values }: Entry): void {
+  add({ values }: GroupEntry): void {
     this.move(values[this.column], 1)
   }
 
-  remove({ values }: Entry): void {
+  remove({ values }: GroupEntry): void {
     this.move(values[this.column], -1)
   }
 
-  renew(entries: Iterable<Entry>): void {
+  renew(entries: Iterable<GroupEntry>): void {
     if (this.exact || this.moves < this.size) return
     this.clear()
     for (const entry of entries) this.add(entry)
@@ -189,22 +189,22 @@ class Extremes implements Accumulator {
   readonly inexact = false
   private readonly column: number
   private readonly take: (value: Value) => Value
-  private readonly tree: InstanceType<typeof BTree<Entry, undefined>>
+  private readonly tree: InstanceType<typeof BTree<GroupEntry, undefined>>
 
   constructor(column: number, take: (value: Value) => Value) {
     this.column = column
     this.take = take
-    this.tree = new BTree<Entry, undefined>(
+    this.tree = new BTree<GroupEntry, undefined>(
       undefined,
       (a, b) => compare(a.values[column], b.values[column]) || compareSourceOrder(a, b)
     )
   }
 
-  add(entry: Entry): void {
+  add(entry: GroupEntry): void {
     if (this.take(entry.values[this.column]) !== undefined) this.tree.set(entry, undefined)
   }
 
-  remove(entry: Entry): void {
+  remove(entry: GroupEntry): void {
     if (this.take(entry.values[this.column]) !== undefined) this.tree.delete(entry)
   }
 

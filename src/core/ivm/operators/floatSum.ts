@@ -29,7 +29,7 @@ export interface FloatRun {
 }
 
 /** A column to add up, and how its values become numbers. `call` identifies the run that each chunk keeps for it. */
-export interface Summing {
+export interface SummedColumn {
   readonly call: number
   readonly column: number
   readonly take: (value: Value) => Value
@@ -38,7 +38,7 @@ export interface Summing {
 const plain = (value: Value): number | undefined =>
   typeof value === "number" ? value : value instanceof Float ? value.value : undefined
 
-const runOf = ({ entries }: Chunk, { column, take }: Summing): FloatRun => {
+const runOf = ({ entries }: Chunk, { column, take }: SummedColumn): FloatRun => {
   const numbers = new Float64Array(entries.length)
   let count = 0,
     all = true,
@@ -151,7 +151,7 @@ const fromInt = ({ firstFloat }: FloatRun, numbers: Float64Array, start: number)
 }
 
 /** The sum of a column in scan order; `floats`: with all numbers as floats, for a mean. Fails where adding fails. */
-export const sumInOrder = (chunks: ReadonlyArray<Chunk>, summing: Summing, floats = false): Value => {
+export const sumInOrder = (chunks: ReadonlyArray<Chunk>, summing: SummedColumn, floats = false): Value => {
   const { call, column, take } = summing
   let sum: Value = 0
   /** The sum, from the first float on; undefined while it is an int. */

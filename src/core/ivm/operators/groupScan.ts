@@ -6,10 +6,10 @@
  */
 import { compareRecords } from "../../surql/values/order.ts"
 import type { RecordId, Value } from "../../surql/values/value.ts"
-import { type FloatRun, patchRuns, type Summing } from "./floatSum.ts"
+import { type FloatRun, patchRuns, type SummedColumn } from "./floatSum.ts"
 
 /** The contribution of one row to its group; the same object as long as the contribution is the same. */
-export interface Entry {
+export interface GroupEntry {
   readonly id: RecordId
   readonly sourceIndex: number
   /** Equal for rows of one group. */
@@ -20,13 +20,13 @@ export interface Entry {
 }
 
 /** Orders entries in scan order. */
-export const compareSourceOrder = (a: Entry, b: Entry): number =>
+export const compareSourceOrder = (a: GroupEntry, b: GroupEntry): number =>
   a.sourceIndex - b.sourceIndex || compareRecords(a.id, b.id)
 
 export interface Chunk {
-  readonly entries: Array<Entry>
+  readonly entries: Array<GroupEntry>
   /** Cached sums of this chunk, by call; empty after a row was added or removed. */
-  runs: Array<{ readonly run: FloatRun; readonly summing: Summing } | undefined>
+  runs: Array<{ readonly run: FloatRun; readonly summing: SummedColumn } | undefined>
 }
 
 /** Rows in a chunk: the limit, and the number in a chunk of a new scan. */
@@ -37,20 +37,20 @@ export class GroupScan {
   readonly chunks: Array<Chunk> = []
 
   /** `ordered`: entries in scan order. */
-  constructor(ordered: ReadonlyArray<Entry>) {
+  constructor(ordered: ReadonlyArray<GroupEntry>) {
     for (let at = 0; at < ordered.length; at += usual)
       this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
   }
 
-  get first(): Entry | undefined {
+  get first(): GroupEntry | undefined {
     return this.chunks[0]?.entries[0]
   }
 
-  *entries(): Iterable<Entry> {
+  *entries(): Iterable<GroupEntry> {
     for (const chunk of this.chunks) yield* chunk.entries
   }
 
-  add(entry: Entry): void {
+  add(entry: GroupEntry): void {
     const at = this.chunkOf(entry)
     const chunk = this.chunks[at]
     if (chunk === undefined) {
@@ -63,7 +63,7 @@ export class GroupScan {
     if (entries.length > most) this.chunks.splice(at + 1, 0, { entries: entries.splice(most / 2), runs: [] })
   }
 
-  remove(entry: Entry): void {
+  remove(entry: GroupEntry): void {
     const at = this.chunkOf(entry)
     const chunk = this.chunks[at]!
     chunk.entries.splice(placeIn(chunk.entries, entry), 1)
@@ -77,7 +77,7 @@ export class GroupScan {
   }
 
   /** Replaces a row's entry. */
-  replace(before: Entry, after: Entry): void {
+  replace(before: GroupEntry, after: GroupEntry): void {
     if (compareSourceOrder(before, after) !== 0) {
       this.remove(before)
       this.add(after)
@@ -90,7 +90,7 @@ export class GroupScan {
   }
 
   /** The last chunk that begins at or before an entry, else the first. */
-  private chunkOf(entry: Entry): number {
+  private chunkOf(entry: GroupEntry): number {
     let low = 0
     for (let high = this.chunks.length; high - low > 1; ) {
       const middle = (low + high) >> 1
@@ -102,7 +102,7 @@ export class GroupScan {
 }
 
 /** Position of an entry among sorted ones, or where it would be inserted. */
-const placeIn = (entries: ReadonlyArray<Entry>, entry: Entry): number => {
+const placeIn = (entries: ReadonlyArray<GroupEntry>, entry: GroupEntry): number => {
   let low = 0
   for (let high = entries.length; low < high; ) {
     const middle = (low + high) >> 1

@@ -14,12 +14,12 @@ import { run } from "../../surql/evaluate/evaluate.ts"
 import { type Failure, isSame } from "../../surql/evaluate/failure.ts"
 import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
 import {
-  type Call,
+  type AggregateCall,
+  aggregatedPart,
   type Contribution,
   compareGroups,
   type Grouping,
-  type GroupRows,
-  usable
+  type GroupRows
 } from "../../surql/evaluate/select/group.ts"
 import type { Sort } from "../../surql/evaluate/select/reshape.ts"
 import { compositeKey } from "../../surql/values/key.ts"
@@ -30,14 +30,14 @@ import { float, type RecordId, type Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import type { Shown } from "../delta/delta.ts"
 import { digestOf, type Hash64, rowHash } from "../delta/hash.ts"
-import { keptBy, keptOf } from "../keptBytes.ts"
+import { bytesKeptBy, keptBytesOf } from "../keptBytes.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { WorkCounters } from "../workCounters.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
-import { type Summing, sumInOrder } from "./floatSum.ts"
-import { compareSourceOrder, type Entry, GroupScan } from "./groupScan.ts"
-import type { Kind, Showable, TakesRows } from "./resultSet.ts"
-import { GroupedRow, isOf, type ViewRow } from "./viewRow.ts"
+import { type SummedColumn, sumInOrder } from "./floatSum.ts"
+import { compareSourceOrder, type GroupEntry, GroupScan } from "./groupScan.ts"
+import type { RowKind, Showable, TakesRows } from "./resultSet.ts"
+import { GroupedRow, isCurrent, type ViewRow } from "./viewRow.ts"
 
 /** Groups, and rows of groups, that a first fill builds between two pauses. */
 const groupsPerSlice = 256
@@ -59,19 +59,19 @@ export interface GroupRow extends Shown, Showable {
 /** The compiled grouping of one shape. */
 export interface GroupPlan {
   readonly grouping: Grouping
-  readonly kind: Kind<GroupRow>
+  readonly kind: RowKind<GroupRow>
   /** ORDER BY values, read from the group's row. */
   readonly order: ReadonlyArray<Sort>
   /** Per call the position of its accumulator; undefined for a call computed over the group's rows. */
   readonly accumulated: ReadonlyArray<number | undefined>
   readonly accumulators: ReadonlyArray<Accumulating>
   /** Per call how its column is summed in scan order; undefined if it never is. */
-  readonly summing: ReadonlyArray<Summing | undefined>
+  readonly summing: ReadonlyArray<SummedColumn | undefined>
   /** Names of calls that are computed over the group's rows. */
   readonly folded: ReadonlyArray<string>
 }
 
-const countsRows = (call: Call): boolean => call.name === "count" && call.column === undefined
+const countsRows = (call: AggregateCall): boolean => call.name === "count" && call.column === undefined
 
 export const groupPlan = (grouping: Grouping, terms: ReadonlyArray<Sort>): GroupPlan => {
   const accumulators: Array<Accumulating> = []
@@ -96,7 +96,7 @@ export const groupPlan = (grouping: Grouping, terms: ReadonlyArray<Sort>): Group
     summing: grouping.calls.map(({ column, name }, i) =>
       accumulated[i] === undefined || column === undefined
         ? undefined
-        : { call: accumulated[i], column, take: usable(name) }
+        : { call: accumulated[i], column, take: aggregatedPart(name) }
     ),
     order: terms,
     folded: grouping.calls
@@ -129,9 +129,9 @@ class Group {
 /** A change of a row's entry while rows are put in scan order. */
 interface Move {
   readonly from: Group | undefined
-  readonly before: Entry | undefined
+  readonly before: GroupEntry | undefined
   readonly to: Group | undefined
-  readonly after: Entry | undefined
+  readonly after: GroupEntry | undefined
 }
 
 /** The view services that its groups use. */
@@ -139,7 +139,7 @@ export interface GroupOwner {
   /** Called when a step first marks a group. */
   readonly changed: () => void
   /** The current entries of the matching rows; the iterable may be read later. */
-  readonly entries: () => Iterable<Entry>
+  readonly entries: () => Iterable<GroupEntry>
   /** A scope to build a row in. */
   readonly buildScope: () => Scope
   /** Fails unless rows may hold this many more bytes. */
@@ -192,13 +192,13 @@ export class Groups {
     before: ViewRow | undefined,
     keeps: number
   ): ViewRow {
-    const part = this.entry(before?.part as Entry | undefined, slot.id, sourceIndex, brought)
-    if (isOf(before, slot) && before.part === part) return before
+    const part = this.entry(before?.part as GroupEntry | undefined, slot.id, sourceIndex, brought)
+    if (isCurrent(before, slot) && before.part === part) return before
     return new GroupedRow(this.owner, slot, sourceIndex, part, keeps)
   }
 
   /** The entry of a row; `before` if it is the same. */
-  entry(before: Entry | undefined, id: RecordId, sourceIndex: number, { key, values }: Contribution): Entry {
+  entry(before: GroupEntry | undefined, id: RecordId, sourceIndex: number, { key, values }: Contribution): GroupEntry {
     if (this.whole !== undefined && values.length === 0) return nothingBrought
     if (
       before !== undefined &&
@@ -219,7 +219,7 @@ export class Groups {
   }
 
   /** Replaces a row's entry. */
-  move(before: Entry | undefined, after: Entry | undefined): void {
+  move(before: GroupEntry | undefined, after: GroupEntry | undefined): void {
     if (before === after) return
     const from = before && this.groupOf(before)
     if (before !== undefined) this.take(from!, before)
@@ -260,7 +260,7 @@ export class Groups {
       if (group.count > 0 || group === this.whole) this.build(group, row, version)
       else this.drop(group)
       if (row !== group.row) {
-        this.owner.keep(keptBy(group.row) - keptBy(row))
+        this.owner.keep(bytesKeptBy(group.row) - bytesKeptBy(row))
         this.show(row, group.row)
       }
       if (isSame(failure, group.failure)) continue
@@ -319,20 +319,20 @@ export class Groups {
     return group
   }
 
-  private groupOf(entry: Entry): Group {
+  private groupOf(entry: GroupEntry): Group {
     if (this.whole !== undefined) return this.whole
     let group = this.groups!.get(entry.group)
     if (group === undefined) this.groups!.set(entry.group, (group = this.make(entry.group, entry.key)))
     return group
   }
 
-  private take(group: Group, entry: Entry): void {
+  private take(group: Group, entry: GroupEntry): void {
     this.mark(group)
     group.count--
     for (const accumulator of group.accumulators) accumulator.remove(entry)
   }
 
-  private give(group: Group, entry: Entry): void {
+  private give(group: Group, entry: GroupEntry): void {
     this.mark(group)
     if (group.count++ === 0) group.key = entry.key
     else if (group.key !== entry.key && !same(group.key, entry.key)) this.mixed = true
@@ -370,8 +370,8 @@ export class Groups {
       const built = this.plan.grouping.build(this.results(group, outer), key, outer)
       digest = digestOf([writeOut(outer.budget, built)])
       name = before !== undefined && before.group === key ? before.key : writeOut(outer.budget, key)
-      keeps = keptOf(outer.budget.byteLimit - outer.budget.bytes, [built, key])
-      this.owner.requireRoom(keeps - keptBy(before))
+      keeps = keptBytesOf(outer.budget.byteLimit - outer.budget.bytes, [built, key])
+      this.owner.requireRoom(keeps - bytesKeptBy(before))
       return built
     }, outer)
     if (this.readers !== undefined) {
@@ -427,7 +427,7 @@ export class Groups {
 
   /** Puts all rows in scan order, with pauses; changes made in a pause are applied at the end. */
   private *putInOrder(): Slices<void> {
-    const byGroup = new Map<Group, Array<Entry>>()
+    const byGroup = new Map<Group, Array<GroupEntry>>()
     const moves: Array<Move> = (this.moves = [])
     let rows = 0
     for (const entry of this.owner.entries()) {
@@ -454,7 +454,7 @@ const noValues: ReadonlyArray<Value> = []
 const noAccumulators: ReadonlyArray<Accumulator> = []
 
 /** The entry of every row if the grouping asks for neither keys nor columns. */
-const nothingBrought: Entry = {
+const nothingBrought: GroupEntry = {
   id: Ids.make("", ""),
   sourceIndex: 0,
   group: undefined,

@@ -5,7 +5,7 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; the moves of the
  * current step. Cost per added, removed or changed row: O(1), in a window O(log n).
  */
-import { plainly } from "../../surql/evaluate/failure.ts"
+import { plainFailure } from "../../surql/evaluate/failure.ts"
 import { noSlot } from "../../view/watch.ts"
 import type { DeltaBuilder, MovedChild, Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
@@ -15,12 +15,12 @@ import type { RowOrder } from "./sortedLeaf.ts"
 import { type Bounds, Window } from "./window.ts"
 
 /** Order and hash of rows of one kind; one object for each shape. */
-export interface Kind<T extends Shown> extends RowOrder<T> {
+export interface RowKind<T extends Shown> extends RowOrder<T> {
   readonly hash: (row: T) => Hashes.Hash64
 }
 
 /** The database's error for ONLY with several rows. */
-export const severalRows = plainly("Expected a single result output when using the ONLY keyword")
+export const severalRowsFailure = plainFailure("Expected a single result output when using the ONLY keyword")
 
 /** The engine services that a result uses. */
 interface ResultContext {
@@ -47,12 +47,12 @@ export interface TakesRows<T> {
 }
 
 export abstract class ResultSet<T extends Shown & Showable> extends Window<T> implements Hashes.HashSum, TakesRows<T> {
-  declare protected readonly kind: Kind<T>
+  declare protected readonly kind: RowKind<T>
   /** The running hash: two fields instead of an object, since a change finds each object cold. */
   high = 0
   low = 0
   readonly context: ResultContext
-  /** Watchdog slot of the view it is evaluated for (`Evaluating`); of several views the first. */
+  /** Watchdog slot of the view it is evaluated for (`EvaluationNote`); of several views the first. */
   watchSlot = noSlot
   /** Under ONLY: the rows in the window, at most two; a single one is shown. */
   private readonly candidates: Array<T> | undefined
@@ -63,7 +63,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   private shown = 0
 
   /** `bounds` undefined: all rows are shown. */
-  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, context: ResultContext) {
+  constructor(kind: RowKind<T>, bounds: Bounds | undefined, only: boolean, context: ResultContext) {
     super(kind, only ? { start: bounds?.start ?? 0, limit: Math.min(bounds?.limit ?? Infinity, 2) } : bounds)
     this.context = context
     this.candidates = only ? [] : undefined

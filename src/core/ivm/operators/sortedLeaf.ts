@@ -34,7 +34,7 @@ export const leafOf = <T>(rows: ReadonlyArray<T>, order: RowOrder<T>): SortedLea
 export const leadOf = <T>(row: T, { lead }: RowOrder<T>): Value => (lead === undefined ? undefined : lead(row))
 
 /** Number of rows before this one, which need not be in the array; `orHere`: counts the row itself too. */
-export const search = <T>(
+export const rowsBefore = <T>(
   cells: SortedLeaf<T>,
   row: T,
   own: Value,
@@ -53,9 +53,9 @@ export const search = <T>(
 }
 
 /** Inserts a row. Answers its position. */
-export const put = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
+export const insertRow = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
   const lead = leadOf(row, order)
-  const position = search(cells, row, lead, order, false)
+  const position = rowsBefore(cells, row, lead, order, false)
   const at = 2 * position
   cells.push(lead, row)
   for (let i = cells.length - 1; i > at + 1; i--) cells[i] = cells[i - 2]!
@@ -65,8 +65,8 @@ export const put = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number
 }
 
 /** Removes a row. Answers its former position. */
-export const take = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
-  const position = search(cells, row, leadOf(row, order), order, false)
+export const removeRow = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
+  const position = rowsBefore(cells, row, leadOf(row, order), order, false)
   for (let i = 2 * position + 2; i < cells.length; i++) cells[i - 2] = cells[i]!
   cells.pop()
   cells.pop()
@@ -74,8 +74,8 @@ export const take = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): numbe
 }
 
 /** Replaces a row by its new state, which compares 0 with it. Answers the position. */
-export const swap = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
-  const position = search(cells, row, leadOf(row, order), order, false)
+export const replaceRow = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
+  const position = rowsBefore(cells, row, leadOf(row, order), order, false)
   cells[2 * position + 1] = row
   return position
 }

@@ -12,17 +12,17 @@
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
 import {
+  insertRow,
   leadOf,
   leafOf,
   maxLeaf,
-  put,
   type RowOrder,
+  removeRow,
+  replaceRow,
   rowAt,
+  rowsBefore,
   rowsOf,
-  type SortedLeaf,
-  search,
-  swap,
-  take
+  type SortedLeaf
 } from "./sortedLeaf.ts"
 
 /** A chunk with no more rows than this joins a neighbour that has room. */
@@ -73,7 +73,7 @@ export class SortedList<T> {
     const { chunks, heads, order } = this
     const at = this.chunkOf(row)
     const cells = chunks[at]!
-    const within = put(cells, row, order)
+    const within = insertRow(cells, row, order)
     const position = this.position(at, within)
     if (within === 0) this.head(at, cells)
     this.size++
@@ -91,7 +91,7 @@ export class SortedList<T> {
   take(row: T): number {
     const at = this.chunkOf(row)
     const cells = this.chunks[at]!
-    const within = take(cells, row, this.order)
+    const within = removeRow(cells, row, this.order)
     const position = this.position(at, within)
     this.size--
     if (at < this.first) this.before--
@@ -106,7 +106,7 @@ export class SortedList<T> {
   swap(row: T): number {
     const at = this.chunkOf(row)
     const cells = this.chunks[at]!
-    const within = swap(cells, row, this.order)
+    const within = replaceRow(cells, row, this.order)
     if (within === 0) this.head(at, cells)
     return this.position(at, within)
   }
@@ -142,7 +142,7 @@ export class SortedList<T> {
   }
 
   private chunkOf(row: T): number {
-    return Math.max(0, search(this.heads, row, leadOf(row, this.order), this.order, true) - 1)
+    return Math.max(0, rowsBefore(this.heads, row, leadOf(row, this.order), this.order, true) - 1)
   }
 
   private count(at: number): number {

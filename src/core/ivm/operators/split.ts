@@ -11,7 +11,7 @@ import { run } from "../../surql/evaluate/evaluate.ts"
 import { type Failure, isSame } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { compileProjection } from "../../surql/evaluate/select/project.ts"
-import { compileSort, docSplitter, fetching, rowSplitter } from "../../surql/evaluate/select/reshape.ts"
+import { compileFetch, compileSort, docSplitter, rowSplitter } from "../../surql/evaluate/select/reshape.ts"
 import type { Item } from "../../surql/evaluate/select/sources.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
 import { identical } from "../../surql/values/order.ts"
@@ -19,8 +19,8 @@ import type { RecordId, Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import { digestOf, rowHash } from "../delta/hash.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import type { Kind, TakesRows } from "./resultSet.ts"
-import { FullRow, isOf, type Piece, type ViewRow } from "./viewRow.ts"
+import type { RowKind, TakesRows } from "./resultSet.ts"
+import { FullRow, isCurrent, type Piece, type ViewRow } from "./viewRow.ts"
 
 interface Content extends Piece {
   readonly sort: ReadonlyArray<Value>
@@ -46,7 +46,7 @@ export const compileSplitting = (select: Select): Splitting => {
   const { project } = compileProjection(select)
   const order = select.order.map((term) => compileSort(select, term))
   const splitters = select.split.map(select.value ? docSplitter : rowSplitter)
-  const fetch = select.fetch.length === 0 ? undefined : fetching(select)
+  const fetch = select.fetch.length === 0 ? undefined : compileFetch(select)
   const projected = (item: Item): Item => ({ ...item, value: project(item.scope) })
   return (scope, record, source, failsAsWhole) => {
     const whole: Item = { scope, record, value: undefined, sort: [] }
@@ -139,7 +139,7 @@ export const splitRow = (
       content
     )
   )
-  if (isOf(before, slot) && isSame(before.failure, left) && samePieces(piecesOf(before), pieces)) return before
+  if (isCurrent(before, slot) && isSame(before.failure, left) && samePieces(piecesOf(before), pieces)) return before
   return member(text, pieces, { digest: undefined, failure: left, sort: [] }, keeps)
 }
 
@@ -170,7 +170,7 @@ export const movePieces = (
 }
 
 /** Pieces in the order of their rows, each with a hash of its own. */
-export const piecesKind = (compare: Kind<ViewRow>["compare"]): Kind<ViewRow> => ({
+export const piecesKind = (compare: RowKind<ViewRow>["compare"]): RowKind<ViewRow> => ({
   compare: (a, b) => compare(a, b) || contentOf(a).position - contentOf(b).position,
   hash: (piece) => rowHash(piece.key, piece.version, piece.digest)
 })

@@ -9,7 +9,7 @@ import type { Value } from "../../surql/values/value.ts"
 import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
 import { combined, type Hash64, recordHash, rowHash } from "../delta/hash.ts"
 import type { Holding, RecordSlot } from "../store/recordSlot.ts"
-import type { Entry } from "./groupScan.ts"
+import type { GroupEntry } from "./groupScan.ts"
 import type { Showable } from "./resultSet.ts"
 
 /** The content of one piece of SPLIT. */
@@ -37,13 +37,13 @@ export interface ViewRow extends Shown, Holding, Showable {
   /** Bytes that the row holds beside its record (`KeptBytes`). */
   readonly keeps: number
   /** Entry of the row in its group, the pieces it is split into, or (of a piece) its shown value. */
-  readonly part: Entry | ReadonlyArray<ViewRow> | Piece | undefined
+  readonly part: GroupEntry | ReadonlyArray<ViewRow> | Piece | undefined
 }
 
 export const noSort: ReadonlyArray<Value> = []
 
 /** Whether a row was made from the current state of its record; see {@link RecordSlot.outdate}. */
-export const isOf = (row: ViewRow | undefined, { version }: RecordSlot): row is ViewRow =>
+export const isCurrent = (row: ViewRow | undefined, { version }: RecordSlot): row is ViewRow =>
   row !== undefined && row.version === version
 
 /** Fields that are the same for all rows that only show their record: they stand in the prototypes. */
@@ -122,7 +122,7 @@ export class GroupedRow implements ViewRow {
   version: number
   readonly slot: RecordSlot
   readonly sourceIndex: number
-  readonly part: Entry
+  readonly part: GroupEntry
   readonly keeps: number
   declare readonly digest: undefined
   declare readonly children: undefined
@@ -135,7 +135,7 @@ export class GroupedRow implements ViewRow {
   declare low: number
   declare readonly lead: undefined
 
-  constructor(owner: object, slot: RecordSlot, sourceIndex: number, part: Entry, keeps: number) {
+  constructor(owner: object, slot: RecordSlot, sourceIndex: number, part: GroupEntry, keeps: number) {
     this.owner = owner
     this.version = slot.version
     this.slot = slot

@@ -12,7 +12,17 @@
 import { mergeSort } from "../../mergeSort.ts"
 import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import { CountsWork } from "../workCounters.ts"
-import { leafOf, maxLeaf, put, type RowOrder, rowAt, rowsOf, type SortedLeaf, swap, take } from "./sortedLeaf.ts"
+import {
+  insertRow,
+  leafOf,
+  maxLeaf,
+  type RowOrder,
+  removeRow,
+  replaceRow,
+  rowAt,
+  rowsOf,
+  type SortedLeaf
+} from "./sortedLeaf.ts"
 import { SortedList } from "./sortedList.ts"
 
 export interface Bounds {
@@ -141,7 +151,7 @@ export abstract class Window<T> extends CountsWork {
   /** Replaces a row by its new state; both must compare 0. */
   protected swap(before: T, after: T): void {
     const { kind, many, start } = this
-    const at = many !== undefined ? many.swap(after) : swap(this.cells!, after, kind)
+    const at = many !== undefined ? many.swap(after) : replaceRow(this.cells!, after, kind)
     if (at >= start && at < start + this.limit) this.replaced(before, after)
   }
 
@@ -149,14 +159,14 @@ export abstract class Window<T> extends CountsWork {
     const { kind, many } = this
     if (many !== undefined) return many.put(row)
     const cells = this.cells!
-    const at = put(cells, row, kind)
+    const at = insertRow(cells, row, kind)
     if (cells.length > 2 * maxLeaf) this.fill(rowsOf(cells))
     return at
   }
 
   private pull(row: T): number {
     const { kind, many } = this
-    if (many === undefined) return take(this.cells!, row, kind)
+    if (many === undefined) return removeRow(this.cells!, row, kind)
     const at = many.take(row)
     if (many.size <= maxLeaf / 2) this.fill(many.all())
     return at

@@ -6,7 +6,7 @@
  */
 
 import { recordOf } from "../../surql/evaluate/paths.ts"
-import { inKeys } from "../../surql/evaluate/select/sources.ts"
+import { isInRange } from "../../surql/evaluate/select/sources.ts"
 import type { Expr } from "../../surql/syntax/ast.ts"
 import { type Range, RecordId, RecordRange, Table, type Value } from "../../surql/values/value.ts"
 import { isLive, type Live } from "../store/recordSlot.ts"
@@ -52,7 +52,7 @@ export class BoundSources {
     const single = this.records.get(id.text)
     if (single !== undefined) return single.sourceIndex
     for (const { range, sourceIndex, table } of this.scanned)
-      if (table === id.table && (range === undefined || inKeys(range, id.key))) return sourceIndex
+      if (table === id.table && (range === undefined || isInRange(range, id.key))) return sourceIndex
     return undefined
   }
 

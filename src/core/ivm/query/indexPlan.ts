@@ -265,7 +265,7 @@ export const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArr
 const openInterval: Interval = { from: undefined, to: undefined }
 
 /** Whether a limit is a text that compares as text with text and as an id with records (D1): no interval is both. */
-export const isTwofold = (limits: ReadonlyArray<Limit>, params: Params): boolean =>
+export const comparesTextAndIds = (limits: ReadonlyArray<Limit>, params: Params): boolean =>
   limits.some(({ name }) => typeof params[name] === "string" && recordOf(params[name]) !== undefined)
 
 export const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | undefined =>
@@ -284,7 +284,7 @@ export const viewKeyOf = (
   params: Params,
   live = false
 ): ViewKey | undefined => {
-  if (isTwofold(limits, params)) return undefined
+  if (comparesTextAndIds(limits, params)) return undefined
   const values = equal.map(({ name }) => params[name])
   if (rangeSpec !== undefined && member!.lists.length === 1 && member!.values.length === 0) {
     const range = params[member!.lists[0]!]

@@ -12,7 +12,7 @@ import { partsOf } from "../../surql/evaluate/charge.ts"
 import { compile, isConstant, run } from "../../surql/evaluate/evaluate.ts"
 import { idOfTable } from "../../surql/evaluate/paths.ts"
 import type { Compiled, Scope } from "../../surql/evaluate/scope.ts"
-import { inner, isId } from "../../surql/evaluate/select/sources.ts"
+import { isId, scopeIn } from "../../surql/evaluate/select/sources.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Expr, Select } from "../../surql/syntax/ast.ts"
 import { print } from "../../surql/syntax/print.ts"
@@ -213,7 +213,7 @@ const parametersOf = (
   }))
   const names = free.map((name) => ({ name, argument: placeOf(args, name), parent: placeOf(parents, name) }))
   return (outer) => {
-    const context = inner(outer, outer.doc)
+    const context = scopeIn(outer, outer.doc)
     const ofParents = parents.map(({ value }) => value(context))
     let scope: Scope | undefined
     const values: Array<Value> = []

@@ -22,7 +22,7 @@ import { type FiledKey, plainKey } from "../store/denseMap.ts"
 import { type KeySpec, keyOfValues, keysOfElements, type Path, unindexable } from "../store/indexKey.ts"
 import type { Interval } from "../store/intervalTree.ts"
 import type { Ordering, OrderingTerm } from "../store/ordering.ts"
-import { type IndexPlan, intervalOf, isTwofold, plainPath, valuesOf } from "./indexPlan.ts"
+import { comparesTextAndIds, type IndexPlan, intervalOf, plainPath, valuesOf } from "./indexPlan.ts"
 import { type Params, valueKey } from "./lift.ts"
 
 /** Largest LIMIT that is served as a page: a change may shift the whole array, O(LIMIT). */
@@ -189,7 +189,10 @@ export const pageKeysOf = (
   const found = items === undefined ? keyOfValues(values) : keysOfElements(values, items)
   if (found === unindexable) return undefined
   // These ids are ordered differently from how they compare.
-  if (isTwofold(limits, params) || limits.some(({ name, path }) => path[0] === "id" && isCompositeId(params[name])))
+  if (
+    comparesTextAndIds(limits, params) ||
+    limits.some(({ name, path }) => path[0] === "id" && isCompositeId(params[name]))
+  )
     return undefined
   const keys: ReadonlyArray<FiledKey> = Array.isArray(found) ? distinct(found) : [found]
   return keys.length > 1 && start > maxMergedStart ? undefined : { keys, interval: intervalOf(limits, params) }

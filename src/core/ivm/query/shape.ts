@@ -11,7 +11,7 @@ import { canFail, compile, run } from "../../surql/evaluate/evaluate.ts"
 import type { Compiled, Scope } from "../../surql/evaluate/scope.ts"
 import { compileGrouping } from "../../surql/evaluate/select/group.ts"
 import { compileProjection, outputNames } from "../../surql/evaluate/select/project.ts"
-import { compileSort, fetching } from "../../surql/evaluate/select/reshape.ts"
+import { compileFetch, compileSort } from "../../surql/evaluate/select/reshape.ts"
 import { ordersById } from "../../surql/evaluate/select/select.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Expr, Field, Idiom, Select } from "../../surql/syntax/ast.ts"
@@ -21,7 +21,7 @@ import { compareRecords } from "../../surql/values/order.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { field, isInt } from "../../surql/values/value.ts"
 import { type GroupPlan, groupPlan } from "../operators/groups.ts"
-import type { Kind } from "../operators/resultSet.ts"
+import type { RowKind } from "../operators/resultSet.ts"
 import { compileSplitting, piecesKind, type Splitting } from "../operators/split.ts"
 import { noSort, type ViewRow, viewRowHash } from "../operators/viewRow.ts"
 import type { Bounds } from "../operators/window.ts"
@@ -57,7 +57,7 @@ export interface Shape {
   /** The filter without the indexed conjuncts. */
   readonly residual: Compiled | undefined
   readonly sort: ReadonlyArray<SortTerm>
-  readonly kind: Kind<ViewRow>
+  readonly kind: RowKind<ViewRow>
   /** How groups are maintained; undefined without GROUP. */
   readonly groups: GroupPlan | undefined
   /** How a row is split; undefined without SPLIT. */
@@ -194,7 +194,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const grouping = select.group && compileGrouping(select, select.group)
   const projection =
     grouping === undefined ? compileProjection(select) : { project: () => undefined, canFail: grouping.canFail }
-  const fetch = select.fetch.length === 0 ? undefined : fetching(select)
+  const fetch = select.fetch.length === 0 ? undefined : compileFetch(select)
   const project: Compiled =
     fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
   const children = childFields(select)
@@ -265,7 +265,7 @@ const byOneTerm =
 
 const leadOf = ({ lead }: ViewRow): Value => lead
 
-const kindOf = (sort: ReadonlyArray<SortTerm>): Kind<ViewRow> =>
+const kindOf = (sort: ReadonlyArray<SortTerm>): RowKind<ViewRow> =>
   sort.length === 1
     ? { compare: byOneTerm(sort[0]!), lead: leadOf, compareLeads: sort[0]!.compare, hash: viewRowHash }
     : { compare: byTerms(sort), hash: viewRowHash }

@@ -141,7 +141,7 @@ export const keysOf = (doc: Obj, { each, paths, range }: KeySpec): Keys => {
 }
 
 /** The value that orders the rows of one key; only for documents that are not {@link unindexable}. */
-export const orderOf = (doc: Obj, { range }: KeySpec): Value => {
+export const rangeValueOf = (doc: Obj, { range }: KeySpec): Value => {
   const value = range === undefined ? undefined : follow(doc, range)
   return value === unindexable ? undefined : value
 }

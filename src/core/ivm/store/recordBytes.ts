@@ -24,9 +24,9 @@ const each = 256
 const oneIn = 16
 
 /** How many records one record counts for, by its share. */
-export const weights = [0, 1, oneIn] as const
+export const shareWeights = [0, 1, oneIn] as const
 
-/** Share of the nth record of a table in the estimate: an index of {@link weights}. */
+/** Share of the nth record of a table in the estimate: an index of {@link shareWeights}. */
 export const shareOf = (nth: number): 0 | 1 | 2 => (nth < each ? 1 : nth % oneIn === 0 ? 2 : 0)
 
 const textBytes = (text: string): number => textHead + ((text.length + word - 1) & -word)

@@ -9,7 +9,7 @@
  * table's array does not (layout rule 1, docs/engine.md).
  */
 import { type Obj, RecordId } from "../../surql/values/value.ts"
-import { weights } from "./recordBytes.ts"
+import { shareWeights } from "./recordBytes.ts"
 import type { Table } from "./table.ts"
 
 /**
@@ -30,11 +30,11 @@ export interface Holding {
 const few = 8
 
 /**
- * Values of `place` that are no counted key: `unkept`, the table does not find this slot yet; `inPlace`, the table has
- * no document of it; `firstText` and below, the number of its id's text.
+ * Values of `place` that are no counted key: `unkept`, the table does not find this slot yet; `withoutDocument`, the
+ * table has no document of it; `firstText` and below, the number of its id's text.
  */
 const unkept = -2
-export const inPlace = -1,
+export const withoutDocument = -1,
   firstText = -3
 
 /**
@@ -68,7 +68,7 @@ export class RecordSlot extends RecordId {
 
   /** How many records of the table this one counts for in the estimate of bytes. */
   get weight(): number {
-    return weights[this.place & 3] ?? 0
+    return shareWeights[this.place & 3] ?? 0
   }
 
   get id(): RecordId {
@@ -88,7 +88,7 @@ export class RecordSlot extends RecordId {
 
   /** The document is in no array beside the slots. */
   get isApart(): boolean {
-    return this.place >> 2 === inPlace
+    return this.place >> 2 === withoutDocument
   }
 
   /** The table finds the slot by its id. */

@@ -18,7 +18,7 @@ import { Table } from "./table.ts"
 import { defaultTombstones, Tombstones } from "./tombstones.ts"
 
 /** One state of one record, read at one time. */
-export interface Row {
+export interface RecordState {
   readonly id: RecordId
   readonly version: number
   /** The whole content, `id` included. */
@@ -57,7 +57,7 @@ export class Store {
     this.last = this.none = new Table("", hashSeed)
   }
 
-  get(id: RecordId): Row | undefined {
+  get(id: RecordId): RecordState | undefined {
     const slot = this.tables.get(id.table)?.slot(id)
     return slot && rowOf(slot)
   }
@@ -67,7 +67,7 @@ export class Store {
   }
 
   /** The record with this id text. */
-  byText(table: string, text: string): Row | undefined {
+  byText(table: string, text: string): RecordState | undefined {
     const id = Ids.parse(text)
     return id?.table === table ? this.get(id) : undefined
   }
@@ -125,7 +125,7 @@ export class Store {
   }
 
   /** States of the records with keys in a range, to be stored by the caller. */
-  *rowsBetween(table: string, range: Range): Iterable<Row> {
+  *rowsBetween(table: string, range: Range): Iterable<RecordState> {
     for (const slot of this.liveBetween(table, range)) yield rowOf(slot)!
   }
 
@@ -305,7 +305,7 @@ export class Store {
 }
 
 /** Combines writes: one for each record, from its first state to its last; without those that end where they began. */
-export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
+export const netWrites = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
   const net = new Map<string, Write>()
   for (const write of writes) {
     const first = net.get(write.id.text)
@@ -345,7 +345,7 @@ const sameContent = (old: Obj, now: Obj): boolean => {
   return true
 }
 
-const rowOf = ({ doc, id, version }: RecordSlot): Row | undefined => doc && { id, version, doc }
+const rowOf = ({ doc, id, version }: RecordSlot): RecordState | undefined => doc && { id, version, doc }
 
 /** Uses the id of the change: it equals the stored one, but is in the cache, and the stored one is cold. */
 const planOne = (

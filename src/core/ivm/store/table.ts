@@ -4,14 +4,22 @@
  * Why the followers stand here: a change looks up its table once, by name, and finds in it all that the name leads to.
  */
 import sortedBTree from "sorted-btree"
-import { inKeys } from "../../surql/evaluate/select/sources.ts"
+import { isInRange } from "../../surql/evaluate/select/sources.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, type Range, RecordId, type RecordKey, sameRecord, type Value } from "../../surql/values/value.ts"
 import { DenseMap } from "./denseMap.ts"
 import { recordBytes, shareOf } from "./recordBytes.ts"
-import { firstText, inPlace, isLive, type Live, type RecordSlot, type SlotRef, type Write } from "./recordSlot.ts"
-import { TextNumbers, type Texts } from "./textNumbers.ts"
+import {
+  firstText,
+  isLive,
+  type Live,
+  type RecordSlot,
+  type SlotRef,
+  type Write,
+  withoutDocument
+} from "./recordSlot.ts"
+import { TextNumbers, type TextOwner } from "./textNumbers.ts"
 
 const BTree = sortedBTree.default
 
@@ -31,7 +39,7 @@ interface TableRouter {
   route(write: Write): void
 }
 
-export class Table implements Texts {
+export class Table implements TextOwner {
   readonly name: string
   /** The filled indexes. */
   readonly indexes: Array<TableIndex> = []
@@ -158,7 +166,7 @@ export class Table implements Texts {
         slot.put(this, raw, version)
         this.slots.setBeside(raw, doc)
       } else {
-        slot.put(this, inPlace, version)
+        slot.put(this, withoutDocument, version)
         if (doc === undefined) this.apart.delete(slot)
         else this.apart.set(slot, doc)
       }
@@ -244,7 +252,7 @@ export class Table implements Texts {
   *between(range: Range): Iterable<Live> {
     const from = range.from && Ids.make(this.name, range.from.value as RecordKey)
     for (const slot of this.inOrder(from)) {
-      if (inKeys(range, slot.id.key)) yield slot
+      if (isInRange(range, slot.id.key)) yield slot
       // Only the excluded key at the lower bound can come before the range.
       else if (from === undefined || !sameRecord(slot.id, from)) return
     }

@@ -22,14 +22,14 @@ const whole = 2 ** 30 - 1
 const mostAlike = 4
 
 /** The owner of the texts, which stores them beside their other data. */
-export interface Texts {
+export interface TextOwner {
   /** The text that has this number. */
   textAt(number: number): string
 }
 
 export class TextNumbers {
   private readonly seed: number
-  private readonly texts: Texts
+  private readonly texts: TextOwner
   /** Count of the numbers in use or free: the next new number. */
   private given = 0
   private readonly unused: Array<number> = []
@@ -46,7 +46,7 @@ export class TextNumbers {
   size = 0
 
   /** `seed`: texts that collide under one seed do not under another. */
-  constructor(seed: number, texts: Texts) {
+  constructor(seed: number, texts: TextOwner) {
     this.seed = seed
     this.texts = texts
   }

@@ -9,7 +9,7 @@ import type { RecordSlot, Write } from "./recordSlot.ts"
 const few = 8
 const none: ReadonlyArray<Write> = []
 
-export class Written {
+export class StepWrites {
   /** One for each record; empty between steps. */
   all: ReadonlyArray<Write> = none
   private bySlot: Map<RecordSlot, Write> | undefined = undefined

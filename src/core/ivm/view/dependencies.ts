@@ -70,7 +70,7 @@ const removeRow = (read: Readers, reader: Reader, row: ReaderRow): void => {
   if (read.reader.size === 0) read.reader = undefined
 }
 
-export const nothing: ReadonlySet<Read> = new Set()
+export const noReads: ReadonlySet<Read> = new Set()
 
 export class Dependencies {
   private readonly byText = new Map<string, Readers>()
@@ -85,7 +85,7 @@ export class Dependencies {
   /** Replaces the noted reads of this row of this reader. */
   watch(reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>): number {
     let rows = this.byReader.get(reader)
-    const before = rows?.get(row) ?? nothing
+    const before = rows?.get(row) ?? noReads
     if (before.size === 0 && reads.size === 0) return 0
     for (const read of reads) if (!before.has(read)) this.link(read, reader, row)
     for (const read of before) if (!reads.has(read)) this.unlink(read, reader, row)

@@ -13,10 +13,10 @@ import { payWriting, writeOut } from "../../surql/written/paid.ts"
 import type { EngineContext } from "../context.ts"
 import { sameResults } from "../delta/delta.ts"
 import { digestOf, type Hash64 } from "../delta/hash.ts"
-import { keptBy, keptOf, pieceBytes } from "../keptBytes.ts"
+import { bytesKeptBy, keptBytesOf, pieceBytes } from "../keptBytes.ts"
 import type { Groups } from "../operators/groups.ts"
 import { splitRow } from "../operators/split.ts"
-import { FullRow, isOf, PlainRow, type ViewRow } from "../operators/viewRow.ts"
+import { FullRow, isCurrent, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import { type Shape, sortValues, unsorted } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { childrenOf } from "./children.ts"
@@ -46,8 +46,8 @@ export const groupedRow = (
     { bytes } = budget
   const contribution = shape.groups!.grouping.of(scope)
   const { key, values } = contribution
-  const keeps = bytes === budget.bytes ? 0 : keptOf(bytes - budget.bytes, [key, values])
-  if (keeps > 0) kept.require(keeps - keptBy(before))
+  const keeps = bytes === budget.bytes ? 0 : keptBytesOf(bytes - budget.bytes, [key, values])
+  if (keeps > 0) kept.require(keeps - bytesKeptBy(before))
   // Pays for the text of the key, which finds the group.
   if (!key.every(isSmall)) payWriting(budget, key)
   return groups!.member(slot, sourceIndex, contribution, before, keeps)
@@ -66,7 +66,7 @@ export const pieceRow = (
     { bytes } = budget
   const split = owner.plainShape.splitting!(scope, slot.id, source, owner.failsAsWhole)
   const keeps = bytes - budget.bytes + pieceBytes * split.contents.length
-  kept.require(keeps - keptBy(before))
+  kept.require(keeps - bytesKeptBy(before))
   return splitRow(owner, slot, sourceIndex, split, before, keeps)
 }
 
@@ -74,7 +74,7 @@ export const pieceRow = (
  * The row of a record in the view; `before` if nothing of it changed, undefined if it does not match. `routed`: the
  * indexed conjuncts are known to hold.
  */
-export const match = (
+export const matchRow = (
   owner: Matching,
   slot: RecordSlot,
   scope: Scope,
@@ -97,7 +97,7 @@ export const match = (
   const filtered = source.count
   const { lead, sort } = owner.sortsRows ? sortValues(shape, (value) => value(scope)) : unsorted
   const sorted = source.count
-  let keeps = bytes === budget.bytes ? 0 : keptOf(bytes - budget.bytes, [lead, sort])
+  let keeps = bytes === budget.bytes ? 0 : keptBytesOf(bytes - budget.bytes, [lead, sort])
   let digest: string | undefined
   let children: ViewRow["children"]
   let failure: Failure | undefined
@@ -106,7 +106,7 @@ export const match = (
     bytes = budget.bytes
     const shown = failsAsWhole ? run(shape.own, scope) : Either.right(shape.own(scope))
     // The result of a subquery keeps the projected value.
-    if (failsAsWhole && Either.isRight(shown)) keeps += keptOf(bytes - budget.bytes, shown.right)
+    if (failsAsWhole && Either.isRight(shown)) keeps += keptBytesOf(bytes - budget.bytes, shown.right)
     const parts: Array<string> = []
     if (Either.isLeft(shown)) parts.push((failure = shown.left).reason)
     else if (source.count > sorted) parts.push(writeOut(scope.budget, shown.right))
@@ -120,9 +120,9 @@ export const match = (
     }
     if (parts.length > 0) digest = digestOf(parts)
   }
-  const same = isOf(before, slot) && before.digest === digest && sameResults(before.children, children)
+  const same = isCurrent(before, slot) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
-  if (keeps > 0) kept.require(keeps - keptBy(before))
+  if (keeps > 0) kept.require(keeps - bytesKeptBy(before))
   if (
     keeps === 0 &&
     sourceIndex === 0 &&

@@ -13,8 +13,8 @@ import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { payWriting } from "../../surql/written/paid.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
-import { pacing } from "../index/router.ts"
-import type { Entry } from "../operators/groupScan.ts"
+import { fillPacer } from "../index/router.ts"
+import type { GroupEntry } from "../operators/groupScan.ts"
 import type { GroupRow } from "../operators/groups.ts"
 import type { ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
@@ -25,7 +25,7 @@ import { ResultView } from "./resultView.ts"
 import { type EntryChange, type LenderStep, ownSlotOf, type Sharer } from "./sharer.ts"
 import type { ChangedViews, RowError } from "./view.ts"
 
-const failed = (made: Entry | Failure | undefined): made is Failure => made !== undefined && "kind" in made
+const failed = (made: GroupEntry | Failure | undefined): made is Failure => made !== undefined && "kind" in made
 
 export class GroupedView extends ResultView implements Sharer {
   readonly lender: IncrementalView
@@ -48,7 +48,7 @@ export class GroupedView extends ResultView implements Sharer {
   *fillGroups(): Slices<void> {
     const rows = (this.beginning = Array.from(this.lender.matching()))
     const missed = (this.missed = new Map<RecordSlot, Obj | undefined>())
-    const isDue = pacing(this.context.source)
+    const isDue = fillPacer(this.context.source)
     for (const { slot, sourceIndex } of rows) {
       this.exchangeEntries(this.entryChangeOf(slot, sourceIndex, undefined, this.docOf(slot)))
       if (isDue()) yield
@@ -131,7 +131,12 @@ export class GroupedView extends ResultView implements Sharer {
   }
 
   /** The entry of a record state, `before` if it is the same; or why it fails. */
-  private entryOf(slot: RecordSlot, sourceIndex: number, doc: Obj, before: Entry | undefined): Entry | Failure {
+  private entryOf(
+    slot: RecordSlot,
+    sourceIndex: number,
+    doc: Obj,
+    before: GroupEntry | undefined
+  ): GroupEntry | Failure {
     const { context, params, plainShape } = this
     context.evaluating.begin(this.watchSlot)
     const scope = context.source.scope(doc, params, slot.id)
@@ -150,7 +155,7 @@ export class GroupedView extends ResultView implements Sharer {
     this.failsWith(slot, failure)
   }
 
-  *entries(): Iterable<Entry> {
+  *entries(): Iterable<GroupEntry> {
     for (const { slot, sourceIndex } of this.beginning ?? this.lender.matching()) {
       const doc = this.docOf(slot)
       const entry = doc && this.entryOf(slot, sourceIndex, doc, undefined)

@@ -7,23 +7,23 @@
  * result is looked at. The old state is taken from the held row and never recomputed, so a link that changed meanwhile
  * cannot confuse it.
  */
-import { type Failure, failureOf, plainly } from "../../surql/evaluate/failure.ts"
+import { type Failure, failureOf, plainFailure } from "../../surql/evaluate/failure.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { readsBytes } from "../keptBytes.ts"
-import type { Entry } from "../operators/groupScan.ts"
+import type { GroupEntry } from "../operators/groupScan.ts"
 import { FullRow, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import { mostWaits, patiently, type Unfilled } from "../unfilled.ts"
-import { nothing, type ReaderRow, type ReadResult } from "./dependencies.ts"
-import { type Matching, match } from "./evaluate.ts"
-import type { Output } from "./output.ts"
+import { fillMissing, maxFillWaits, type UnfilledResult } from "../unfilled.ts"
+import { noReads, type ReaderRow, type ReadResult } from "./dependencies.ts"
+import { type Matching, matchRow } from "./evaluate.ts"
+import type { OutputRow } from "./output.ts"
 import { ResultView } from "./resultView.ts"
 import { rankingOf } from "./showing.ts"
 import { showsNothing } from "./unread.ts"
 import type { Ranking } from "./view.ts"
-import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
+import { rowCountOf, rowListOf, type ViewRows, withRowReplaced } from "./viewRows.ts"
 
 export class IncrementalView extends ResultView implements Matching {
   /** The matching rows; none if the window holds them. */
@@ -49,17 +49,17 @@ export class IncrementalView extends ResultView implements Matching {
     if (before !== after) this.exchange(slot, before, after)
   }
 
-  attempt(slot: RecordSlot, routed: boolean, waits = true): Unfilled | undefined {
+  attempt(slot: RecordSlot, routed: boolean, waits = true): UnfilledResult | undefined {
     const unfilled = this.context.source.attempt(() => this.update(slot, slot.doc, routed), waits)
     if (unfilled !== undefined) this.update(slot, undefined, routed)
     return unfilled
   }
 
-  *updateLater(slot: RecordSlot, unfilled: Unfilled): Slices<void> {
+  *updateLater(slot: RecordSlot, unfilled: UnfilledResult): Slices<void> {
     const { postponed } = this.context
     // Rows that change meanwhile come behind it.
     const due = new Set([slot])
-    const attempt = (waits: boolean): Unfilled | undefined => {
+    const attempt = (waits: boolean): UnfilledResult | undefined => {
       postponed.delete(this)
       for (const row of due) {
         const missing = this.attempt(row, false, waits)
@@ -73,7 +73,7 @@ export class IncrementalView extends ResultView implements Matching {
     }
     try {
       postponed.set(this, due)
-      yield* patiently(unfilled, attempt, mostWaits(this.plainShape.subqueries.length, 1))
+      yield* fillMissing(unfilled, attempt, maxFillWaits(this.plainShape.subqueries.length, 1))
     } finally {
       postponed.delete(this)
     }
@@ -85,7 +85,7 @@ export class IncrementalView extends ResultView implements Matching {
       const more = (after === undefined ? 0 : after.keeps) - (before === undefined ? 0 : before.keeps)
       if (more !== 0) this.keep(more)
       slot.exchange(before, after)
-      if (!this.isHeldElsewhere) this.viewRows = exchanged(this.viewRows, before, after)
+      if (!this.isHeldElsewhere) this.viewRows = withRowReplaced(this.viewRows, before, after)
       this.presenter.move(this, before, after)
     }
     if (this.failing !== undefined && showsNothing(this)) this.failsOtherwise()
@@ -176,13 +176,13 @@ export class IncrementalView extends ResultView implements Matching {
     // Even an expression that cannot fail may run out of steps or bytes. A `try` here, because a closure for each row
     // costs more than the rest.
     try {
-      row = match(this, slot, scope, before, sourceIndex, routed)
+      row = matchRow(this, slot, scope, before, sourceIndex, routed)
     } catch (error) {
       failure = failureOf(error)
     }
     if (shape.reaches && !this.notesReads(slot)) {
       row = undefined
-      failure = plainly(context.kept.reason)
+      failure = plainFailure(context.kept.reason)
     }
     if (!shape.total || failure !== undefined || this.failing !== undefined) this.judge(slot, row, failure)
     return row
@@ -194,7 +194,7 @@ export class IncrementalView extends ResultView implements Matching {
       { kept, source } = context
     const bytes = readsBytes(source.reads.size)
     const hasRoom = kept.fits(bytes) || kept.hasRoom(bytes - readsBytes(context.readsOf(this, slot)))
-    this.watch(slot, hasRoom ? source.reads : nothing)
+    this.watch(slot, hasRoom ? source.reads : noReads)
     return hasRoom
   }
 
@@ -207,12 +207,12 @@ export class IncrementalView extends ResultView implements Matching {
   /** The row is deleted or belongs elsewhere: drops its failure and its reads. */
   private forget(slot: RecordSlot): undefined {
     if (this.failing !== undefined) this.failsWith(slot, undefined)
-    if (this.plainShape.reaches) this.watch(slot, nothing)
+    if (this.plainShape.reaches) this.watch(slot, noReads)
   }
 
   /** Number of matching rows. */
   get matches(): number {
-    return this.isHeldElsewhere ? this.knownCount : countOf(this.viewRows)
+    return this.isHeldElsewhere ? this.knownCount : rowCountOf(this.viewRows)
   }
 
   /** The window holds all matching rows, so no other list does. */
@@ -225,18 +225,18 @@ export class IncrementalView extends ResultView implements Matching {
   }
 
   matching(): Iterable<ViewRow> {
-    return this.isHeldElsewhere ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
+    return this.isHeldElsewhere ? (this.known() as Iterable<ViewRow>) : rowListOf(this.viewRows)
   }
 
-  entries(): Iterable<Entry> {
-    return Array.from(this.matching(), ({ part }) => part as Entry)
+  entries(): Iterable<GroupEntry> {
+    return Array.from(this.matching(), ({ part }) => part as GroupEntry)
   }
 
-  protected inOrder(): ReadonlyArray<Output> {
+  protected inOrder(): ReadonlyArray<OutputRow> {
     return this.presenter.inOrder(this, this.matching())
   }
 
-  protected inOrderSliced(): Slices<ReadonlyArray<Output>> {
+  protected inOrderSliced(): Slices<ReadonlyArray<OutputRow>> {
     return this.presenter.inOrderSliced(this, this.matching())
   }
 }

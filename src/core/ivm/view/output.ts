@@ -8,8 +8,8 @@ import type { Value } from "../../surql/values/value.ts"
 import type { GroupRow } from "../operators/groups.ts"
 import type { Piece, ViewRow } from "../operators/viewRow.ts"
 
-export type Output = ViewRow | GroupRow
+export type OutputRow = ViewRow | GroupRow
 
 /** The value that a group or a piece stores since a record last changed it; undefined for other rows. */
-export const madeOf = (row: Output): { readonly value: Value } | undefined =>
+export const storedContentOf = (row: OutputRow): { readonly value: Value } | undefined =>
   "group" in row ? row : (row.part as Piece | undefined)

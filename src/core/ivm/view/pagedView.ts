@@ -14,21 +14,21 @@ import { isTruthy } from "../../surql/values/order.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { EngineContext, Page, PageUpdate, ViewSpec } from "../context.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
-import { insert, type OrderedRows, takeOut } from "../index/orderedRows.ts"
-import { inPlace, type Place } from "../index/pageViews.ts"
+import { insertAt, type OrderedRows, removeAt } from "../index/orderedRows.ts"
+import { type Place, unmovedPlace } from "../index/pageViews.ts"
 import { beginOf, endOf, firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
 import type { KnownMove, TopRows } from "../index/topRows.ts"
-import { isOf, PlainRow, type ViewRow } from "../operators/viewRow.ts"
+import { isCurrent, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { PageKeys } from "../query/pagePlan.ts"
 import type { FiledKey } from "../store/denseMap.ts"
 import { holdsValue } from "../store/intervalTree.ts"
 import { leadOf, type Probe } from "../store/ordering.ts"
 import { isLive, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
-import { goOn, mostWaits, type Unfilled } from "../unfilled.ts"
+import { fillInPieces, maxFillWaits, type UnfilledResult } from "../unfilled.ts"
 import type { ReaderRow, ReadResult } from "./dependencies.ts"
 import { IncrementalView } from "./incrementalView.ts"
-import type { Output } from "./output.ts"
+import type { OutputRow } from "./output.ts"
 import type { ResultView } from "./resultView.ts"
 
 /** Rows that the first fill evaluates between two pauses; `rowSteps` evaluation steps count as one more row. */
@@ -105,8 +105,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       yield
     }
     this.indexed = this.index.follow(this)
-    const most = mostWaits(this.plainShape.subqueries.length, this.length)
-    yield* goOn((waits) => {
+    const most = maxFillWaits(this.plainShape.subqueries.length, this.length)
+    yield* fillInPieces((waits) => {
       const missed = this.missed ?? none
       this.missed = undefined
       return this.readPage(missed, waits ? fillRows : Infinity)
@@ -220,7 +220,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   touchInPlace(slot: RecordSlot): void {
-    this.touch(slot, inPlace, inPlace)
+    this.touch(slot, unmovedPlace, unmovedPlace)
   }
 
   applyUpdate({ from, slots, to }: PageUpdate): void {
@@ -262,7 +262,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return false
   }
 
-  protected override inOrder(): ReadonlyArray<Output> {
+  protected override inOrder(): ReadonlyArray<OutputRow> {
     return this.known()
   }
 
@@ -281,7 +281,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private moveOne(slot: RecordSlot, from: Place | undefined, to: Place | undefined): boolean {
     const { interval, length: limit, offset: start, page } = this
     if (!this.isRanked) return false
-    if (from === inPlace) return slot.heldBy(this) !== undefined && this.showSlot(slot)
+    if (from === unmovedPlace) return slot.heldBy(this) !== undefined && this.showSlot(slot)
     if (from === undefined && to === undefined) return false
     // A page with a range is not told of writes before the range, although they shift its ranks.
     if (interval !== undefined && this.context.writes() > 1) return false
@@ -315,9 +315,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const { length: limit, page } = this
     if (was < 0 && is < 0) return true
     const gone = was < 0 ? page.shift() : was < limit ? slot.ref : undefined
-    if (was >= 0 && was < limit) takeOut(page, was)
+    if (was >= 0 && was < limit) removeAt(page, was)
     let come = is < 0 ? this.rowAt(first) : undefined
-    if (is < limit && (is >= 0 || come !== undefined)) insert(page, Math.max(0, is), (come ?? slot).ref)
+    if (is < limit && (is >= 0 || come !== undefined)) insertAt(page, Math.max(0, is), (come ?? slot).ref)
     let last: SlotRef | undefined
     if (page.length > limit) last = page.pop()
     else if (page.length < limit) {
@@ -353,7 +353,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     }
     this.update(row, row.doc, true)
     if (row.heldBy(this) !== undefined) return true
-    takeOut(this.page, this.page.indexOf(row.ref))
+    removeAt(this.page, this.page.indexOf(row.ref))
     return false
   }
 
@@ -362,7 +362,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.context.counters.views++
     this.context.counters.rows++
     this.count(this.context.step())
-    if (isOf(before, row)) return
+    if (isCurrent(before, row)) return
     if (before !== undefined) this.renew(before as PlainRow, new PlainRow(this, row, undefined, before))
     else {
       const after = this.spare?.become(row) ?? new PlainRow(this, row, undefined, undefined)
@@ -390,14 +390,14 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * Reads the page from the index and moves the rows that differ from the shown ones. False if more than `most` new
    * rows have to be evaluated. A row of a first fill that needs a missing result, which is answered, ends it.
    */
-  private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean | Unfilled {
+  private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean | UnfilledResult {
     const { length, offset: start, page: before, passed: passedBefore, top } = this
     const isTouched = isAmong(touched)
     // One of several writes may have pushed a row off the page for a while, and the row's own change was missed.
     const several = this.context.writes() > 1
     const mayBeOther = (slot: RecordSlot, isShown: boolean): boolean =>
       isShown
-        ? (several || !this.isRead) && !isOf(slot.heldBy(this) as ViewRow | undefined, slot)
+        ? (several || !this.isRead) && !isCurrent(slot.heldBy(this) as ViewRow | undefined, slot)
         : several && this.isRead && passedBefore?.has(slot) === true
     const walk = top === undefined ? new PageWalk(this.index, this, start, length) : undefined
     const page: Array<SlotRef> = [],
@@ -406,7 +406,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const budget = { left: most }
     let at = 0,
       position = start,
-      unfilled: Unfilled | undefined
+      unfilled: UnfilledResult | undefined
     this.passed = undefined
     while (page.length < length && budget.left > 0) {
       const ref = walk === undefined ? top!.at(position++, budget) : walk.next(this)

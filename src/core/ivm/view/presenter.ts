@@ -5,7 +5,7 @@
  * stands in the view (`groups`), so that a change loads one object and not two.
  */
 import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
-import type { Entry } from "../operators/groupScan.ts"
+import type { GroupEntry } from "../operators/groupScan.ts"
 import type { Groups } from "../operators/groups.ts"
 import type { TakesRows } from "../operators/resultSet.ts"
 import { movePieces, piecesOf } from "../operators/split.ts"
@@ -13,7 +13,7 @@ import type { ViewRow } from "../operators/viewRow.ts"
 import type { Shape } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { groupedRow, type Matching, pieceRow } from "./evaluate.ts"
-import type { Output } from "./output.ts"
+import type { OutputRow } from "./output.ts"
 import { inOrder, inOrderSliced, type Showing } from "./showing.ts"
 import type { RowError } from "./view.ts"
 
@@ -41,14 +41,14 @@ export interface Presenter<V> {
   /** The slow part of {@link settle} at the end of a first fill, with pauses. */
   settleSliced(view: V, version: number): Slices<void>
   /** The shown rows of some matching rows, in order. */
-  inOrder(view: V, rows: Iterable<ViewRow>): ReadonlyArray<Output>
-  inOrderSliced(view: V, rows: Iterable<ViewRow>): Slices<ReadonlyArray<Output>>
+  inOrder(view: V, rows: Iterable<ViewRow>): ReadonlyArray<OutputRow>
+  inOrderSliced(view: V, rows: Iterable<ViewRow>): Slices<ReadonlyArray<OutputRow>>
   /** Failures that belong to no single row. */
   errors(view: V): Iterable<RowError>
 }
 
 /** The parts of a view that show rows. */
-interface Shows extends Showing, TakesRows<Output> {
+interface Shows extends Showing, TakesRows<OutputRow> {
   readonly groups: Groups | undefined
 }
 
@@ -74,7 +74,8 @@ const inPieces: Presenter<Shows> = {
 
 const inGroups: Presenter<Shows> = {
   rowOf: groupedRow,
-  move: (view, before, after) => view.groups!.move(before?.part as Entry | undefined, after?.part as Entry | undefined),
+  move: (view, before, after) =>
+    view.groups!.move(before?.part as GroupEntry | undefined, after?.part as GroupEntry | undefined),
   settle: (view, version) => view.groups!.settle(version),
   settleSliced: (view, version) => view.groups!.settleSliced(version),
   inOrder: (view) => drain(view.groups!.rowsSliced()),

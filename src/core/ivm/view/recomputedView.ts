@@ -6,7 +6,7 @@
  */
 import { longestRun } from "../../longestRun.ts"
 import { addTo, removeFrom } from "../../multimap.ts"
-import { plainly } from "../../surql/evaluate/failure.ts"
+import { plainFailure } from "../../surql/evaluate/failure.ts"
 import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { noSlot } from "../../view/watch.ts"
@@ -145,7 +145,7 @@ export class RecomputedView implements View {
     const { room } = this
     const { bytes, cost, errors, rows } = room.hasRoom(outcome.bytes - this.kept)
       ? outcome
-      : { rows: [], errors: [{ id: "", failure: plainly(room.reason) }], cost: outcome.cost, bytes: 0 }
+      : { rows: [], errors: [{ id: "", failure: plainFailure(room.reason) }], cost: outcome.cost, bytes: 0 }
     room.used += bytes - this.kept
     this.kept = bytes
     this.lastCost = cost

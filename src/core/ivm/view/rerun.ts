@@ -88,7 +88,7 @@ export interface Rerun {
 }
 
 /** Makes the recomputed view of a query; `original` is the query with its constants. */
-export const wholeView = (
+export const makeRecomputedView = (
   original: Select,
   select: Select,
   params: Params,

@@ -15,9 +15,9 @@ import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown }
 import type { Hash64 } from "../delta/hash.ts"
 import type { StepEffect } from "../delta/stepLog.ts"
 import { SubqueryValues } from "../index/subqueryValues.ts"
-import type { Entry } from "../operators/groupScan.ts"
+import type { GroupEntry } from "../operators/groupScan.ts"
 import { type GroupOwner, Groups } from "../operators/groups.ts"
-import { type Kind, ResultSet, severalRows } from "../operators/resultSet.ts"
+import { ResultSet, type RowKind, severalRowsFailure } from "../operators/resultSet.ts"
 import type { ViewRow } from "../operators/viewRow.ts"
 import type { Bounds } from "../operators/window.ts"
 import type { BoundSources } from "../query/boundSources.ts"
@@ -25,8 +25,8 @@ import { type PlanFigures, type PlanRow, planOf } from "../query/explain.ts"
 import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import { nothing, type Read, type Reader, type ReaderRow, type ReadResult } from "./dependencies.ts"
-import { madeOf, type Output } from "./output.ts"
+import { noReads, type Read, type Reader, type ReaderRow, type ReadResult } from "./dependencies.ts"
+import { type OutputRow, storedContentOf } from "./output.ts"
 import { type Presenter, presenterOf } from "./presenter.ts"
 import type { Sharer } from "./sharer.ts"
 import { contentOf, shownRows, shownRowsLazily } from "./showing.ts"
@@ -35,7 +35,7 @@ import type { Ranking, ResultRow, RowError, View } from "./view.ts"
 
 /** Readings of a view since it last changed. */
 interface Cache {
-  sorted?: ReadonlyArray<Output>
+  sorted?: ReadonlyArray<OutputRow>
   answer?: Value
   /** Set once the value is known, which may be NONE. */
   answered?: true
@@ -44,7 +44,7 @@ interface Cache {
 
 /** Extends the result set instead of having one: one object less for a change to find cold. */
 export abstract class ResultView
-  extends ResultSet<Output>
+  extends ResultSet<OutputRow>
   implements View, Reader, ReadResult, ChildResult, GroupOwner
 {
   // The fields that a change needs come first, so that less of a cold view is loaded.
@@ -81,7 +81,7 @@ export abstract class ResultView
     context: EngineContext<ResultView>
   ) {
     const windowed = shape.windowed && !paged
-    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, windowed ? bounds : undefined, shape.only, context)
+    super((shape.groups?.kind ?? shape.kind) as RowKind<OutputRow>, windowed ? bounds : undefined, shape.only, context)
     this.plainShape = shape
     this.params = params
     this.generation = generation
@@ -144,7 +144,7 @@ export abstract class ResultView
     const valueSetDelta =
       moves &&
       this.list?.update(
-        moves.all.map(({ after, slot }) => [slot, after && { value: contentOf(this, after as Output) }])
+        moves.all.map(({ after, slot }) => [slot, after && { value: contentOf(this, after as OutputRow) }])
       )
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
@@ -235,7 +235,7 @@ export abstract class ResultView
   }
 
   *failures(): Iterable<RowError> {
-    if (this.several) return yield { id: "", failure: severalRows }
+    if (this.several) return yield { id: "", failure: severalRowsFailure }
     yield* this.presenter.errors(this)
     for (const [id, failure] of this.failing ?? []) yield { id, failure }
   }
@@ -263,15 +263,15 @@ export abstract class ResultView
   abstract reread(row: ReaderRow, cause: ReadResult | undefined): void
 
   /** The current group entries of its matching rows. */
-  abstract entries(): Iterable<Entry>
+  abstract entries(): Iterable<GroupEntry>
 
   abstract readonly ranking: Ranking | undefined
 
   /** The shown rows in order, for a view without a window. */
-  protected abstract inOrder(): ReadonlyArray<Output>
+  protected abstract inOrder(): ReadonlyArray<OutputRow>
 
   /** The same, with pauses. */
-  protected abstract inOrderSliced(): Slices<ReadonlyArray<Output>>
+  protected abstract inOrderSliced(): Slices<ReadonlyArray<OutputRow>>
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
     for (const [alias, parent, result] of this.results())
@@ -344,7 +344,7 @@ export abstract class ResultView
       context: { source }
     } = this
     const rows = this.ordered().map((row) => {
-      const made = madeOf(row)
+      const made = storedContentOf(row)
       return made === undefined
         ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, (row as ViewRow).slot.id))
         : made.value
@@ -403,10 +403,10 @@ export abstract class ResultView
   }
 
   built(name: string, gone: boolean): void {
-    this.watch(name, gone ? nothing : this.context.source.reads)
+    this.watch(name, gone ? noReads : this.context.source.reads)
   }
 
-  private ordered(): ReadonlyArray<Output> {
+  private ordered(): ReadonlyArray<OutputRow> {
     return ((this.cache ??= {}).sorted ??= this.inWindow() ?? this.inOrder())
   }
 }

@@ -4,7 +4,7 @@
 import type { Failure } from "../../surql/evaluate/failure.ts"
 import { noSlot } from "../../view/watch.ts"
 import type { Delta, DeltaBuilder } from "../delta/delta.ts"
-import type { Entry } from "../operators/groupScan.ts"
+import type { GroupEntry } from "../operators/groupScan.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { IncrementalView } from "./incrementalView.ts"
 import type { ChangedViews, View } from "./view.ts"
@@ -12,8 +12,8 @@ import type { ChangedViews, View } from "./view.ts"
 /** The old and the new group entry of one row, or why the row fails. */
 export interface EntryChange {
   readonly slot: RecordSlot
-  readonly before: Entry | undefined
-  readonly after: Entry | undefined
+  readonly before: GroupEntry | undefined
+  readonly after: GroupEntry | undefined
   readonly failure: Failure | undefined
 }
 

@@ -8,13 +8,13 @@ import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { EngineContext } from "../context.ts"
-import { pacing } from "../index/router.ts"
+import { fillPacer } from "../index/router.ts"
 import { piecesOf } from "../operators/split.ts"
 import type { ViewRow } from "../operators/viewRow.ts"
 import type { Params } from "../query/lift.ts"
 import { type Shape, sortValues } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import { madeOf, type Output } from "./output.ts"
+import { type OutputRow, storedContentOf } from "./output.ts"
 import type { Ranking, ResultRow } from "./view.ts"
 
 /** The parts of a view that decide what rows show. */
@@ -35,9 +35,9 @@ const evaluated = (
 }
 
 /** The shown value of a row. */
-export const contentOf = (owner: Showing, row: Output): Value => {
+export const contentOf = (owner: Showing, row: OutputRow): Value => {
   // The projection does not fail: it was checked when the row last changed.
-  const made = madeOf(row)
+  const made = storedContentOf(row)
   return made === undefined ? evaluated(owner, owner.plainShape.project, (row as ViewRow).slot) : made.value
 }
 
@@ -65,7 +65,7 @@ export function* inOrderSliced(
   const viewRows = [...rows]
   if (shape.splitting !== undefined) return yield* mergeSort(viewRows.flatMap(piecesOf), shape.kind.compare)
   if (shape.sort.length === 0 || sorted) return yield* mergeSort(viewRows, shape.kind.compare)
-  const isDue = pacing(owner.context.source),
+  const isDue = fillPacer(owner.context.source),
     sortable: Array<Sortable> = []
   for (const row of viewRows) {
     const { slot, sourceIndex } = row
@@ -79,17 +79,17 @@ export function* inOrderSliced(
 }
 
 /** Rows in the form that readers get. */
-export const shownRows = (owner: Showing, rows: ReadonlyArray<Output>): ReadonlyArray<ResultRow> =>
+export const shownRows = (owner: Showing, rows: ReadonlyArray<OutputRow>): ReadonlyArray<ResultRow> =>
   rows.map((row) => shownRow(owner, row))
 
 /** The same, each made on demand. */
-export function* shownRowsLazily(owner: Showing, rows: ReadonlyArray<Output>): Generator<ResultRow, void, void> {
+export function* shownRowsLazily(owner: Showing, rows: ReadonlyArray<OutputRow>): Generator<ResultRow, void, void> {
   for (const row of rows) yield shownRow(owner, row)
 }
 
-const shownRow = (owner: Showing, row: Output): ResultRow => {
+const shownRow = (owner: Showing, row: OutputRow): ResultRow => {
   const { key, version } = row,
-    made = madeOf(row)
+    made = storedContentOf(row)
   if (made !== undefined) return { key, version, value: () => made.value }
   // Copies the slot now: when the value is asked for, the row object may show another record.
   const { slot } = row as ViewRow,

@@ -10,7 +10,7 @@ import {
   type Compiled,
   limits,
   queryBudget,
-  renew,
+  renewBudget,
   rowBudget,
   type Scope,
   type Source
@@ -20,7 +20,7 @@ import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, type Range, type RecordId, sameRecord, type Value } from "../../surql/values/value.ts"
 import { edgeRead } from "../store/edgeIndex.ts"
 import type { Store } from "../store/store.ts"
-import { Unfilled } from "../unfilled.ts"
+import { UnfilledResult } from "../unfilled.ts"
 import type { Read } from "./dependencies.ts"
 
 /** Limits on the work of evaluations, in steps (about one per row read or element touched). */
@@ -130,7 +130,7 @@ export class TrackedSource extends StoreSource {
     const { budget } = this
     const taken = budget.limit - budget.left
     this.counted += taken
-    renew(budget)
+    renewBudget(budget)
     return taken
   }
 
@@ -189,14 +189,14 @@ export class TrackedSource extends StoreSource {
   }
 
   /** Evaluates in a first fill; answers the result that has to be filled before it can be done, if it waits for one. */
-  attempt(work: () => void, waits = true): Unfilled | undefined {
+  attempt(work: () => void, waits = true): UnfilledResult | undefined {
     const { mayWait } = this
     this.mayWait = waits
     try {
       work()
       return undefined
     } catch (error) {
-      if (error instanceof Unfilled) return error
+      if (error instanceof UnfilledResult) return error
       throw error
     } finally {
       this.mayWait = mayWait

@@ -7,11 +7,11 @@ import { FullRow, noSort, type ViewRow } from "../operators/viewRow.ts"
 import type { Bounds } from "../operators/window.ts"
 import type { BoundSources } from "../query/boundSources.ts"
 import type { Shape } from "../query/shape.ts"
-import type { Output } from "./output.ts"
+import type { OutputRow } from "./output.ts"
 
 /** The parts of a view that decide. */
 interface Windowed {
-  readonly knownAt: (position: number) => Output | undefined
+  readonly knownAt: (position: number) => OutputRow | undefined
   readonly plainShape: Shape
   readonly boundSources: BoundSources | undefined
   readonly bounds: Bounds

@@ -40,7 +40,7 @@ export interface RowError {
 }
 
 export interface View {
-  /** Watchdog slot of the view that its evaluation is charged to (`Evaluating`). */
+  /** Watchdog slot of the view that its evaluation is charged to (`EvaluationNote`). */
   watchSlot: number
   /** Shape and arguments as text; equal keys are the same view. */
   readonly key: string

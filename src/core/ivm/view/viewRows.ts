@@ -9,7 +9,7 @@ import type { ViewRow } from "../operators/viewRow.ts"
 export type ViewRows = ViewRow | Array<ViewRow> | undefined
 
 /** Replaces a row by its new state; undefined: no row. */
-export const exchanged = (held: ViewRows, before: ViewRow | undefined, after: ViewRow | undefined): ViewRows => {
+export const withRowReplaced = (held: ViewRows, before: ViewRow | undefined, after: ViewRow | undefined): ViewRows => {
   if (after === undefined) return without(held, before!)
   if (before !== undefined) {
     after.at = before.at
@@ -37,9 +37,9 @@ const without = (held: ViewRows, row: ViewRow): ViewRows => {
   return held
 }
 
-export const countOf = (held: ViewRows): number => (held === undefined ? 0 : Array.isArray(held) ? held.length : 1)
+export const rowCountOf = (held: ViewRows): number => (held === undefined ? 0 : Array.isArray(held) ? held.length : 1)
 
-export const listOf = (held: ViewRows): ReadonlyArray<ViewRow> =>
+export const rowListOf = (held: ViewRows): ReadonlyArray<ViewRow> =>
   held === undefined ? none : Array.isArray(held) ? held : [held]
 
 const none: ReadonlyArray<ViewRow> = []

@@ -7,19 +7,19 @@
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
 import type { Dec, NumberValue } from "../values/number.ts"
-import { asDecimal, compareNumbers, D, decimal, isNumber, roundToDecimal, toFloat } from "../values/number.ts"
+import { asDecimal, compareNumbers, decimal, isNumber, roundToDecimal, toFloat, WideDecimal } from "../values/number.ts"
 import * as Text from "../values/text.ts"
 import { rawText, toText } from "../values/text.ts"
 import type { Obj, Value } from "../values/value.ts"
 import { Datetime, Decimal, Duration, Float, float, int, isInt, isObj, setField } from "../values/value.ts"
-import { known, raise } from "./failure.ts"
+import { ownText, raise } from "./failure.ts"
 
 const shown = (v: Value): string => Text.shown(v, rawText)
 
 type Verb = "addition" | "subtraction" | "multiplication" | "division" | "remainder"
 
 const cannot = (verb: Verb, a: Value, b: Value): never =>
-  raise`Cannot perform ${known(verb)} with '${shown(a)}' and '${shown(b)}'`
+  raise`Cannot perform ${ownText(verb)} with '${shown(a)}' and '${shown(b)}'`
 
 const leastInt = -9223372036854775808n
 
@@ -38,34 +38,34 @@ const addition: NumberOp = {
   small: (a, b) => a + b,
   big: (a, b) => a + b,
   float: (a, b) => a + b,
-  decimal: (a, b) => D.add(a, b)
+  decimal: (a, b) => WideDecimal.add(a, b)
 }
 const subtraction: NumberOp = {
   verb: "subtraction",
   small: (a, b) => a - b,
   big: (a, b) => a - b,
   float: (a, b) => a - b,
-  decimal: (a, b) => D.sub(a, b)
+  decimal: (a, b) => WideDecimal.sub(a, b)
 }
 const multiplication: NumberOp = {
   verb: "multiplication",
   small: (a, b) => a * b,
   big: (a, b) => a * b,
   float: (a, b) => a * b,
-  decimal: (a, b) => D.mul(a, b)
+  decimal: (a, b) => WideDecimal.mul(a, b)
 }
 const remainder: NumberOp = {
   verb: "remainder",
   small: (a, b) => a % b,
   big: (a, b) => (b === 0n || (b === -1n && a === leastInt) ? undefined : a % b),
   float: (a, b) => a % b,
-  decimal: (a, b) => D.mod(a, b)
+  decimal: (a, b) => WideDecimal.mod(a, b)
 }
 
 /** A number as a decimal; zero if no decimal can hold it (NaN, infinity, more than 96 bits), as in the database. */
 const finite = (n: NumberValue): Dec => {
   const d = n instanceof Decimal ? n.value : asDecimal(n)
-  return d.isFinite() ? (decimal(d)?.value ?? new D(0)) : new D(0)
+  return d.isFinite() ? (decimal(d)?.value ?? new WideDecimal(0)) : new WideDecimal(0)
 }
 
 const numeric = (op: NumberOp, a: NumberValue, b: NumberValue, wraps = false): Value => {
@@ -90,16 +90,16 @@ const merge = (a: Obj, b: Obj): Obj => {
 }
 
 const negativeResult = (a: Value, op: string, b: Value): never =>
-  raise`Failed to compute: "${toText(a)} ${known(op)} ${toText(b)}", as the operation results in a negative value.`
+  raise`Failed to compute: "${toText(a)} ${ownText(op)} ${toText(b)}", as the operation results in a negative value.`
 
 const overflow = (a: Value, op: string, b: Value): never =>
-  raise`Failed to compute: "${toText(a)} ${known(op)} ${toText(b).replace(/f$/, "")}", as the operation results in an arithmetic overflow.`
+  raise`Failed to compute: "${toText(a)} ${ownText(op)} ${toText(b).replace(/f$/, "")}", as the operation results in an arithmetic overflow.`
 
 const later = (by: Duration, d: Datetime): Value =>
-  Datetimes.within(Datetimes.toNanos(d) + Durations.toNanos(by)) ?? overflow(by, "+", d)
+  Datetimes.fromNanosInRange(Datetimes.toNanos(d) + Durations.toNanos(by)) ?? overflow(by, "+", d)
 
 const earlier = (by: Duration, d: Datetime): Value =>
-  Datetimes.within(Datetimes.toNanos(d) - Durations.toNanos(by)) ?? negativeResult(by, "-", d)
+  Datetimes.fromNanosInRange(Datetimes.toNanos(d) - Durations.toNanos(by)) ?? negativeResult(by, "-", d)
 
 /** `a + b` */
 export const add = (a: Value, b: Value): Value => {
@@ -144,19 +144,20 @@ const wholeNanos = (nanos: Dec): Duration | undefined => {
 const times = (d: Duration, by: NumberValue): Value => {
   const name = isInt(by) || by instanceof Decimal ? "a negative number" : "a non-finite or negative number"
   if (!(compareNumbers(by, 0) >= 0) || (!(by instanceof Decimal) && !Number.isFinite(toFloat(by))))
-    return raise`Cannot multiply a duration with ${known(name)}`
+    return raise`Cannot multiply a duration with ${ownText(name)}`
   if (isInt(by)) {
     if (by > mostTimes) return raise`out of range integral type conversion attempted`
     return Durations.fromNanos(Durations.toNanos(d) * BigInt(by)) ?? overflow(d, "*", by)
   }
-  if (by instanceof Decimal) return wholeNanos(D.mul(Durations.toNanos(d).toString(), by.value)) ?? overflow(d, "*", by)
+  if (by instanceof Decimal)
+    return wholeNanos(WideDecimal.mul(Durations.toNanos(d).toString(), by.value)) ?? overflow(d, "*", by)
   return Durations.fromSeconds(Durations.toSeconds(d) * toFloat(by)) ?? overflow(d, "*", by)
 }
 
 const parted = (d: Duration, by: NumberValue): Value => {
   if (!(compareNumbers(by, 0) > 0)) return NaN
   if (isInt(by)) return by > mostTimes ? NaN : (Durations.fromNanos(Durations.toNanos(d) / BigInt(by)) ?? NaN)
-  if (by instanceof Decimal) return wholeNanos(D.div(Durations.toNanos(d).toString(), by.value)) ?? NaN
+  if (by instanceof Decimal) return wholeNanos(WideDecimal.div(Durations.toNanos(d).toString(), by.value)) ?? NaN
   return (Number.isFinite(toFloat(by)) ? Durations.fromSeconds(Durations.toSeconds(d) / toFloat(by)) : undefined) ?? NaN
 }
 
@@ -183,7 +184,7 @@ export const divide = (a: Value, b: Value): Value => {
   if (!(a instanceof Decimal) && !(b instanceof Decimal)) return float(toFloat(a) / toFloat(b))
   const x = finite(a),
     y = finite(b)
-  return y.isZero() ? NaN : (decimal(D.div(x, y)) ?? NaN)
+  return y.isZero() ? NaN : (decimal(WideDecimal.div(x, y)) ?? NaN)
 }
 
 /** `a % b` */
@@ -206,7 +207,7 @@ const noPower = (a: Value, b: Value): never => {
   return raise`Cannot raise the value '${bare(a)}' with '${bare(b)}'`
 }
 
-const one = new Decimal(new D(1))
+const one = new Decimal(new WideDecimal(1))
 
 /** Largest exponent, other than an int, of a decimal. */
 const mostPower = 4294967295
@@ -217,8 +218,8 @@ const product = (x: Decimal, times: bigint): Decimal | undefined => {
     square: Decimal | undefined = x
   for (let left = times; left > 0n && out !== undefined; left >>= 1n) {
     if (square === undefined) return undefined
-    if ((left & 1n) === 1n) out = decimal(D.mul(out.value, square.value))
-    if (left > 1n) square = decimal(D.mul(square.value, square.value))
+    if ((left & 1n) === 1n) out = decimal(WideDecimal.mul(out.value, square.value))
+    if (left > 1n) square = decimal(WideDecimal.mul(square.value, square.value))
   }
   return out
 }
@@ -231,15 +232,15 @@ const decimalPower = (x: Decimal, y: Dec): Decimal | undefined => {
   if (y.isZero() || x.value.eq(1)) return one
   if (!y.isInteger()) {
     if (x.value.isZero()) return x
-    const size = decimal(D.pow(x.value.abs(), y))
+    const size = decimal(WideDecimal.pow(x.value.abs(), y))
     // A base below 1 is computed by its inverse, which must be a decimal too.
-    if (size?.value.lt(1) === true && decimal(D.pow(x.value.abs(), y.neg())) === undefined) return undefined
+    if (size?.value.lt(1) === true && decimal(WideDecimal.pow(x.value.abs(), y.neg())) === undefined) return undefined
     return size !== undefined && x.value.isNegative() ? new Decimal(size.value.neg()) : size
   }
   const times = BigInt(y.abs().toFixed())
   const power = product(x, times)
   if (power === undefined || !y.isNegative()) return power
-  return power.value.isZero() ? undefined : decimal(D.div(1, power.value))
+  return power.value.isZero() ? undefined : decimal(WideDecimal.div(1, power.value))
 }
 
 /** `a ** b` */
@@ -272,6 +273,6 @@ export const negate = (a: Value): Value => {
   if (typeof a === "number") return Number.isSafeInteger(a) && !Object.is(a, -0) ? 0 - a : float(-a)
   if (typeof a === "bigint" && a !== -9223372036854775808n) return int(-a)
   if (a instanceof Float) return float(-a.value)
-  if (a instanceof Decimal) return new Decimal(new D(a.value).neg())
+  if (a instanceof Decimal) return new Decimal(new WideDecimal(a.value).neg())
   return raise`Cannot negate the value '${Text.shown(a)}'`
 }

@@ -10,7 +10,7 @@ import * as Regexes from "../regex/regex.ts"
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
 import { uuidPattern } from "../values/json.ts"
-import { skip } from "../values/lex.ts"
+import { skipBlanks } from "../values/lex.ts"
 import { makeSet } from "../values/makeSet.ts"
 import { asDecimal, decimal, intsFrom, isNumber, parseDecimal, toFloat } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
@@ -37,7 +37,7 @@ import {
   Table,
   Uuid
 } from "../values/value.ts"
-import { known, raise } from "./failure.ts"
+import { ownText, raise } from "./failure.ts"
 import { isLiteral, isLiteralType } from "./literalType.ts"
 
 const none = Symbol("none")
@@ -149,10 +149,10 @@ const fromUtf8 = (bytes: Uint8Array): string | undefined => {
 
 /** Text without surrounding white space and comments, which the database's parser of durations skips. */
 const bare = (text: string): string => {
-  const from = skip(text, 0),
+  const from = skipBlanks(text, 0),
     inner = from < 0 ? "" : text.slice(from),
     end = /[\s#/-]/.exec(inner)?.index ?? inner.length
-  return skip(inner, end) === inner.length ? inner.slice(0, end) : text
+  return skipBlanks(inner, end) === inner.length ? inner.slice(0, end) : text
 }
 
 const scalar = (name: string, v: Value): Result => {
@@ -279,7 +279,7 @@ const convert = (type: string, v: Value): Result => {
     const made = name === "set" ? makeSet(out, "last") : out
     const length = made instanceof SetValue ? made.items.length : out.length
     if (size !== undefined && length !== size)
-      return raise`Expected \`${known(type.replaceAll(", ", ","))}\` but found a collection of length \`${length}\``
+      return raise`Expected \`${ownText(type.replaceAll(", ", ","))}\` but found a collection of length \`${length}\``
     return made
   }
   return scalar(name, v)
@@ -350,5 +350,5 @@ export const cast = (type: string, v: Value): Value => {
   const fitting = options.length === 1 ? options[0] : options.find((option) => mayBecome(option, v))
   const out = fitting === undefined ? none : convert(fitting, v)
   if (out !== none) return out
-  return raise`Could not cast into \`${known(typeInMessages(type, options))}\` using input \`${shown(v)}\``
+  return raise`Could not cast into \`${ownText(typeInMessages(type, options))}\` using input \`${shown(v)}\``
 }

@@ -10,7 +10,7 @@
 import type { Obj, Value } from "../values/value.ts"
 import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
 import type { Budget } from "./scope.ts"
-import { keepBytes, make, spend } from "./scope.ts"
+import { keepBytes, spendBytes, spendSteps } from "./scope.ts"
 
 /** Number of parts that a typed value counts as: comparing, hashing or writing it takes that much longer. */
 const typed = 4
@@ -76,9 +76,9 @@ export const keepValue = (b: Budget, before: number, kept: Value): void => {
 const within = (b: Budget): number => Math.max(0, b.left - b.floor)
 
 /** Pays for a walk through a value; answers its number of parts. */
-export const walk = (b: Budget, v: Value): number => {
+export const payWalk = (b: Budget, v: Value): number => {
   const parts = partsOf(v, within(b))
-  spend(b, parts)
+  spendSteps(b, parts)
   return parts
 }
 
@@ -110,14 +110,15 @@ const allSmall = (items: ReadonlyArray<Value>): boolean => {
 const isShort = (v: Value): boolean => Array.isArray(v) && v.length <= 16 && allSmall(v as ReadonlyArray<Value>)
 
 /** Pays for comparing two values that are not small: at most for the smaller one. */
-export const compared = (b: Budget, left: Value, right: Value): void => {
-  if (typeof left === "string" && typeof right === "string") return spend(b, Math.min(left.length, right.length) >> 6)
+export const payComparison = (b: Budget, left: Value, right: Value): void => {
+  if (typeof left === "string" && typeof right === "string")
+    return spendSteps(b, Math.min(left.length, right.length) >> 6)
   if (isShort(left) && isShort(right))
-    return spend(b, 3 * Math.min((left as ReadonlyArray<Value>).length, (right as ReadonlyArray<Value>).length))
+    return spendSteps(b, 3 * Math.min((left as ReadonlyArray<Value>).length, (right as ReadonlyArray<Value>).length))
   const x = partsOf(left, within(b)),
     y = partsOf(right, within(b))
-  if (left instanceof Regex || right instanceof Regex) return spend(b, matching(x, y))
-  spend(b, 3 * Math.min(x, y))
+  if (left instanceof Regex || right instanceof Regex) return spendSteps(b, matching(x, y))
+  spendSteps(b, 3 * Math.min(x, y))
 }
 
 /** Steps of a regular expression of `x` parts over a text of `y`. */
@@ -126,12 +127,12 @@ const matching = (x: number, y: number): number => 64 * (1 + x) * (1 + y)
 /** The text of an id whose key is a list or an object. */
 const composite = /:\s*[[{]/
 
-/** As {@link compared}; a text compared with a record id is parsed as an id. */
-export const ordered = (b: Budget, left: Value, right: Value): void => {
+/** As {@link payComparison}; a text compared with a record id is parsed as an id. */
+export const payOrdering = (b: Budget, left: Value, right: Value): void => {
   if (typeof left === "string") {
-    if (right instanceof RecordId) spend(b, idSteps(left))
-  } else if (typeof right === "string" && left instanceof RecordId) spend(b, idSteps(right))
-  compared(b, left, right)
+    if (right instanceof RecordId) spendSteps(b, idSteps(left))
+  } else if (typeof right === "string" && left instanceof RecordId) spendSteps(b, idSteps(right))
+  payComparison(b, left, right)
 }
 
 /** Steps of parsing the text of a record id: a key that is a list or an object is parsed too. */
@@ -141,9 +142,9 @@ export const idSteps = (text: string): number => (composite.test(text) ? 128 * t
 export const sortSteps = (n: number): number => (n < 2 ? n : n * Math.ceil(Math.log2(n)))
 
 /** Pays for searching a container of any type for values. */
-export const contained = (b: Budget, container: Value, wanted: Value): void => {
+export const payContainment = (b: Budget, container: Value, wanted: Value): void => {
   if (Array.isArray(container) && isSmall(wanted) && allSmall(container as ReadonlyArray<Value>))
-    return spend(b, container.length >> 2)
+    return spendSteps(b, container.length >> 2)
   const most = within(b)
   const x = partsOf(container, most),
     y = partsOf(wanted, most)
@@ -153,13 +154,13 @@ export const contained = (b: Budget, container: Value, wanted: Value): void => {
     wanted instanceof Regex ||
     Array.isArray(wanted) ||
     wanted instanceof SetValue
-  if (typeof container === "string" && typeof wanted === "string") return searched(b, container, wanted)
-  spend(b, many && x > 0 && y > 0 ? x * y : x + y)
+  if (typeof container === "string" && typeof wanted === "string") return paySearch(b, container, wanted)
+  spendSteps(b, many && x > 0 && y > 0 ? x * y : x + y)
 }
 
 /** Pays for searching a text for another. */
-export const searched = (b: Budget, text: string, wanted: string): void =>
-  spend(
+export const paySearch = (b: Budget, text: string, wanted: string): void =>
+  spendSteps(
     b,
     (text.length >> 6) +
       Math.ceil((text.length * Math.min(wanted.length, Math.max(0, text.length - wanted.length))) / 4096)
@@ -173,29 +174,32 @@ const conversion = (type: string): number =>
  * Pays for a cast: each alternative of the type is tried on each element, and text may be as long as all parts of the
  * value.
  */
-export const cast = (b: Budget, type: string, v: Value): void => {
+export const payCast = (b: Budget, type: string, v: Value): void => {
   if (type.includes("record"))
     for (const item of Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v])
-      if (typeof item === "string") spend(b, idSteps(item))
+      if (typeof item === "string") spendSteps(b, idSteps(item))
   if (typeof v === "string" ? v.length < 64 : typeof v !== "object" || v === null)
-    return spend(b, 1 + (type.length >> 3))
+    return spendSteps(b, 1 + (type.length >> 3))
   const span = v instanceof Range ? Number(v.to?.value ?? 0) - Number(v.from?.value ?? 0) : 0
-  const n = 1 + (span > 0 && span <= 1_000_001 ? span : 0) + walk(b, v)
+  const n = 1 + (span > 0 && span <= 1_000_001 ? span : 0) + payWalk(b, v)
   // Text as bytes is handled character by character.
   const characters = typeof v === "string" && type.includes("bytes") ? 4 * v.length : 0
-  spend(b, n * (conversion(type) + (type.length >> 3)) + characters + (type.includes("set") ? 4 * sortSteps(n) : 0))
-  make(b, (type.includes("decimal") ? 160 : 64) * (n - 1) + characters)
+  spendSteps(
+    b,
+    n * (conversion(type) + (type.length >> 3)) + characters + (type.includes("set") ? 4 * sortSteps(n) : 0)
+  )
+  spendBytes(b, (type.includes("decimal") ? 160 : 64) * (n - 1) + characters)
 }
 
 /** Pays for combining two values with `+`. */
-export const added = (b: Budget, left: Value, right: Value): void => {
+export const payAddition = (b: Budget, left: Value, right: Value): void => {
   const n = lengthOf(left) + lengthOf(right)
   if (typeof left === "string") {
     if (n < 256) return
-    spend(b, n >> 6)
-    return make(b, 2 * n)
+    spendSteps(b, n >> 6)
+    return spendBytes(b, 2 * n)
   }
   const isSet = left instanceof SetValue
-  spend(b, isSet ? 2 * sortSteps(walk(b, left) + walk(b, right)) : n)
-  make(b, (Array.isArray(left) || isSet ? 16 : 64) * n)
+  spendSteps(b, isSet ? 2 * sortSteps(payWalk(b, left) + payWalk(b, right)) : n)
+  spendBytes(b, (Array.isArray(left) || isSet ? 16 : 64) * n)
 }

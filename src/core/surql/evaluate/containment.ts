@@ -5,7 +5,7 @@
  * geometries; the negated operators are plain negations, as in the database.
  */
 import { contains as geometryContains, intersects as geometryIntersects } from "../values/geometry.ts"
-import { compare, equal, same } from "../values/order.ts"
+import { compare, equal, equalWithoutPatterns } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
 import { Geometry, isObj, Range, SetValue, Uuid } from "../values/value.ts"
 
@@ -28,7 +28,7 @@ const inRange = (range: Range, v: Value): boolean => {
 /** `container CONTAINS v` */
 export const contains = (container: Value, v: Value): boolean => {
   if (Array.isArray(container)) return some(container, (item) => equal(item, v))
-  if (container instanceof SetValue) return some(container.items, (item) => same(item, v))
+  if (container instanceof SetValue) return some(container.items, (item) => equalWithoutPatterns(item, v))
   if (typeof container === "string") return typeof v === "string" && container.includes(v)
   if (container instanceof Range) return inRange(container, v)
   if (container instanceof Uuid) return typeof v === "string" && container.text.includes(v)

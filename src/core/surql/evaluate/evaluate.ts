@@ -11,7 +11,7 @@ import { type BinaryOp, type Expr, type Idiom, type Return, rowParams } from "..
 import { printClosure, stepsOf } from "../syntax/print.ts"
 import { makeObject } from "../values/makeObject.ts"
 import { makeSet } from "../values/makeSet.ts"
-import { compare, equal, isTruthy, same } from "../values/order.ts"
+import { compare, equal, equalWithoutPatterns, isTruthy } from "../values/order.ts"
 import * as RecordIds from "../values/recordId.ts"
 import { shown } from "../values/text.ts"
 import type { RecordKey, Value } from "../values/value.ts"
@@ -19,17 +19,17 @@ import { Closure, isInt, isObj, Range, RecordId, RecordRange, setField, Table, U
 import { add, divide, modulo, multiply, negate, raisePower, subtract } from "./arithmetic.ts"
 import { cast } from "./cast.ts"
 import * as Charge from "./charge.ts"
-import { added, compared, contained, isSmall, ordered, sortSteps, walk } from "./charge.ts"
+import { isSmall, payAddition, payComparison, payContainment, payOrdering, payWalk, sortSteps } from "./charge.ts"
 import { coerce } from "./coerce.ts"
 import { allEqual, anyEqual, contains, containsAll, containsAny, intersects } from "./containment.ts"
 import type { Failure } from "./failure.ts"
-import { failureOf, known, raise } from "./failure.ts"
+import { failureOf, ownText, raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { exactKind } from "./methods.ts"
 import { compileIdiom, idOfTable, fetch as loaded } from "./paths.ts"
 import type { Budget, Compiled, Scope } from "./scope.ts"
-import { make, spend } from "./scope.ts"
-import { fetching } from "./select/reshape.ts"
+import { spendBytes, spendSteps } from "./scope.ts"
+import { compileFetch } from "./select/reshape.ts"
 import { compileStatement } from "./select/select.ts"
 import { checkSize } from "./weigh.ts"
 
@@ -57,7 +57,7 @@ export const compile = (expr: Expr): Compiled => {
       const items = array(expr.items.map(compile))
       return (s) => {
         const list = items(s) as ReadonlyArray<Value>
-        spend(s.budget, sortSteps(walk(s.budget, list)))
+        spendSteps(s.budget, sortSteps(payWalk(s.budget, list)))
         return makeSet(list)
       }
     }
@@ -83,7 +83,7 @@ export const compile = (expr: Expr): Compiled => {
         operand = compile(expr.operand)
       return (s) => {
         const v = operand(s)
-        Charge.cast(s.budget, type, v)
+        Charge.payCast(s.budget, type, v)
         return cast(type, v)
       }
     }
@@ -121,8 +121,8 @@ const param = (name: string): Compiled => {
 const array =
   (items: ReadonlyArray<Compiled>): Compiled =>
   (s) => {
-    spend(s.budget, items.length)
-    make(s.budget, 16 + 8 * items.length)
+    spendSteps(s.budget, items.length)
+    spendBytes(s.budget, 16 + 8 * items.length)
     const out: Array<Value> = new Array(items.length)
     for (let i = 0; i < items.length; i++) out[i] = items[i]!(s)
     return out
@@ -131,8 +131,8 @@ const array =
 const object = (entries: ReadonlyArray<readonly [string, Expr]>): Compiled => {
   const compiled = entries.map(([key, e]) => [key, compile(e)] as const)
   return (s) => {
-    spend(s.budget, compiled.length)
-    make(s.budget, 32 + 64 * compiled.length)
+    spendSteps(s.budget, compiled.length)
+    spendBytes(s.budget, 32 + 64 * compiled.length)
     return makeObject(compiled.map(([key, e]) => [key, e(s)] as const))
   }
 }
@@ -186,26 +186,26 @@ const comparisons: { readonly [op: string]: (a: Value, b: Value) => Value } = {
 const chargeOf = (op: BinaryOp): ((b: Budget, left: Value, right: Value) => void) => {
   switch (op) {
     case "+":
-      return added
+      return payAddition
     case "=":
     case "!=":
-      return compared
+      return payComparison
     case "<":
     case "<=":
     case ">":
     case ">=":
-      return ordered
+      return payOrdering
     case "*=":
     case "?=":
-      return contained
+      return payContainment
     case "IN":
     case "NOT IN":
     case "ALLINSIDE":
     case "ANYINSIDE":
     case "NONEINSIDE":
-      return (b, left, right) => contained(b, right, left)
+      return (b, left, right) => payContainment(b, right, left)
     default:
-      return contained
+      return payContainment
   }
 }
 
@@ -258,8 +258,8 @@ const exactly =
   (s) => {
     const l = left(s),
       r = right(s)
-    if (!isSmall(l) || !isSmall(r)) compared(s.budget, l, r)
-    return same(l, r)
+    if (!isSmall(l) || !isSmall(r)) payComparison(s.budget, l, r)
+    return equalWithoutPatterns(l, r)
   }
 
 const range = (expr: Extract<Expr, { kind: "range" }>): Compiled => {
@@ -286,13 +286,13 @@ const recordRange = (expr: Extract<Expr, { kind: "recordRange" }>): Compiled => 
 
 const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
   const fn = functions.get(name)
-  if (fn === undefined) return () => raise`The function '${known(name)}' does not exist`
+  if (fn === undefined) return () => raise`The function '${ownText(name)}' does not exist`
   if (fn.constant !== undefined) {
     const { constant } = fn
     return () => constant
   }
   const wrong = args.length < fn.min || args.length > fn.max
-  if (wrong) return () => raise`Incorrect arguments for function ${known(name)}(). ${known(fn.arity)}`
+  if (wrong) return () => raise`Incorrect arguments for function ${ownText(name)}(). ${ownText(fn.arity)}`
   const [first, second] = args
   if (args.length === 1) return (s) => fn.call([first!(s)], s, name)
   if (args.length === 2) return (s) => fn.call([first!(s), second!(s)], s, name)
@@ -319,11 +319,11 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const given = (args: ReadonlyArray<Value>, i: number): Value => {
     const type = types[i]
     if (type === undefined) return args[i]
-    const parameter = known(expr.params[i]!)
+    const parameter = ownText(expr.params[i]!)
     return coerce(type, args[i], (why) =>
       defined === undefined
-        ? raise`Incorrect arguments for function ${known(name)}(). Expected a value of type '${known(type)}' for argument $${parameter}`
-        : raise`Incorrect arguments for function ${known(name)}(). Failed to coerce argument \`$${parameter}\`: ${why}`
+        ? raise`Incorrect arguments for function ${ownText(name)}(). Expected a value of type '${ownText(type)}' for argument $${parameter}`
+        : raise`Incorrect arguments for function ${ownText(name)}(). Failed to coerce argument \`$${parameter}\`: ${why}`
     )
   }
   return (s) => {
@@ -331,14 +331,14 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
     return new Closure(
       expr.params.length,
       (args, directly) => {
-        spend(s.budget, price)
+        spendSteps(s.budget, price)
         const params: Record<string, Value> = { ...s.params }
         for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
         const out = checkSize(body({ ...s, params, older: s.older === true || directly !== true }))
-        if (typeof out === "object" && out !== null) spend(s.budget, weighSteps)
+        if (typeof out === "object" && out !== null) spendSteps(s.budget, weighSteps)
         return result === undefined
           ? out
-          : coerce(result, out, (why) => raise`Couldn't coerce return value from function \`${known(name)}\`: ${why}`)
+          : coerce(result, out, (why) => raise`Couldn't coerce return value from function \`${ownText(name)}\`: ${why}`)
       },
       text
     )
@@ -394,7 +394,7 @@ const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
     for (const { name, type, value } of steps) {
       const v = name === undefined ? value(s) : checkSize(value(s))
       last = name === undefined ? v : undefined
-      spend(s.budget, 1 + (widthOf(s) >> 2))
+      spendSteps(s.budget, 1 + (widthOf(s) >> 2))
       if (name !== undefined)
         s = {
           ...s,
@@ -403,7 +403,7 @@ const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
             [name]:
               type === undefined
                 ? v
-                : coerce(type, v, (why) => raise`Tried to set \`$${known(name)}\`, but couldn't coerce value: ${why}`)
+                : coerce(type, v, (why) => raise`Tried to set \`$${ownText(name)}\`, but couldn't coerce value: ${why}`)
           }
         }
     }
@@ -415,7 +415,7 @@ const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
 export const compileReturn = (statement: Return): Compiled => {
   const value = compile(statement.value)
   if (statement.fetch.length === 0) return value
-  const fetch = fetching(statement)
+  const fetch = compileFetch(statement)
   const fetched = (v: Value, s: Scope): Value => {
     if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => fetched(item, s))
     return fetch(v instanceof RecordId ? loaded(v, s) : v, s)

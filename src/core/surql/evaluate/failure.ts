@@ -27,7 +27,7 @@ class Known {
 }
 
 /** Marks a text of the query, the settings or the evaluator itself; never a value of a record. */
-export const known = (text: string | number): Known => new Known(String(text))
+export const ownText = (text: string | number): Known => new Known(String(text))
 
 /** Placeholder for a value. */
 const hidden = "…"
@@ -44,7 +44,7 @@ const failed = (words: ReadonlyArray<string>, parts: ReadonlyArray<Known | strin
   return new EvalError(reason, kind)
 }
 
-/** Fails with a text whose inserted parts count as values, unless they are {@link known}. */
+/** Fails with a text whose inserted parts count as values, unless they are {@link ownText}. */
 export const raise = (
   words: TemplateStringsArray,
   ...parts: ReadonlyArray<Known | string | number | bigint>
@@ -58,10 +58,10 @@ export const raiseAgain = ({ kind, reason }: Failure): never => {
 }
 
 /** A failure whose text holds no value. */
-export const plainly = (text: string): Failure => ({ reason: text, kind: text })
+export const plainFailure = (text: string): Failure => ({ reason: text, kind: text })
 
-const tooDeep = plainly("The query recurses too deep")
-const tooLong = plainly("The query makes a text that is too long")
+const tooDeep = plainFailure("The query recurses too deep")
+const tooLong = plainFailure("The query makes a text that is too long")
 
 /** The failure of an error thrown inside an evaluation; any other error is a defect, and is thrown again. */
 export const failureOf = (error: unknown): Failure => {

@@ -12,25 +12,25 @@ import type { Range, Value } from "../values/value.ts"
 import { field, isInt, isObj, type RecordId, RecordRange } from "../values/value.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
-import { behindLink, readsDoc } from "./pathSteps.ts"
+import { continueAfterLink, readsDoc } from "./pathSteps.ts"
 import type { Step } from "./paths.ts"
-import { fetch, idIn, mapItems } from "./paths.ts"
+import { chargedRecordOf, fetch, mapItems } from "./paths.ts"
 import type { Scope } from "./scope.ts"
-import { detach, make, scopeSteps, spend, withDoc } from "./scope.ts"
+import { detach, scopeSteps, spendBytes, spendSteps, withDoc } from "./scope.ts"
 import { compileSelectOver } from "./select/select.ts"
-import { inKeys } from "./select/sources.ts"
+import { isInRange } from "./select/sources.ts"
 
 type Graph = Extract<Part, { kind: "graph" }>
 
 /** The record a graph step starts from: an id (or text of one), or a document with an `id`. */
-const startOf = (v: Value, s: Scope): RecordId | undefined => idIn(isObj(v) ? field(v, "id") : v, s)
+const startOf = (v: Value, s: Scope): RecordId | undefined => chargedRecordOf(isObj(v) ? field(v, "id") : v, s)
 
 /** The record at the far end of an edge record, if it is one. */
 const ownEnd = (id: RecordId, direction: "out" | "in", s: Scope): RecordId | undefined => {
   const doc = fetch(id, s)
   if (!isObj(doc)) return undefined
-  const from = idIn(field(doc, "in"), s),
-    to = idIn(field(doc, "out"), s)
+  const from = chargedRecordOf(field(doc, "in"), s),
+    to = chargedRecordOf(field(doc, "out"), s)
   return from === undefined || to === undefined ? undefined : direction === "out" ? to : from
 }
 
@@ -48,23 +48,23 @@ const neighbours = (
   ranges: ReadonlyArray<Range | undefined>,
   s: Scope
 ): Array<RecordId> => {
-  spend(s.budget, stepSteps)
+  spendSteps(s.budget, stepSteps)
   const end = ownEnd(id, direction, s)
   const out: Array<RecordId> = []
   if (tables.length > 0) {
     tables.forEach((table, i) => {
       const range = ranges[i]
-      spend(s.budget, stepSteps)
+      spendSteps(s.budget, stepSteps)
       const add = (found: RecordId): void => {
-        spend(s.budget, edgeSteps)
-        if (range === undefined || inKeys(range, found.key)) out.push(found)
+        spendSteps(s.budget, edgeSteps)
+        if (range === undefined || isInRange(range, found.key)) out.push(found)
       }
       if (end !== undefined && end.table === table) add(end)
       for (const edge of s.source.edges(id, direction, table)) add(edge)
     })
   } else {
     for (const edge of s.source.edges(id, direction, undefined)) {
-      spend(s.budget, edgeSteps)
+      spendSteps(s.budget, edgeSteps)
       out.push(edge)
     }
     if (end !== undefined) {
@@ -72,7 +72,7 @@ const neighbours = (
       out.splice(at < 0 ? out.length : at, 0, end)
     }
   }
-  make(s.budget, 32 + 8 * out.length)
+  spendBytes(s.budget, 32 + 8 * out.length)
   return out
 }
 
@@ -90,7 +90,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
   if (part.query !== undefined) {
     const select = compileSelectOver(part.query)
     return (id, s) => {
-      spend(s.budget, querySteps)
+      spendSteps(s.budget, querySteps)
       const rows = select(walk(id, s), s)
       return Array.isArray(rows) ? (rows as ReadonlyArray<Value>) : [rows]
     }
@@ -105,7 +105,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
       where === undefined
         ? walk(id, s)
         : walk(id, s).filter((target) => {
-            spend(s.budget, scopeSteps + steps)
+            spendSteps(s.budget, scopeSteps + steps)
             const doc = fetch(target, s)
             return doc !== undefined && isTruthy(where(withDoc(s, doc)))
           })
@@ -125,7 +125,7 @@ export const compileChain = (parts: ReadonlyArray<Graph>): Step => {
   const along = (id: RecordId, s: Scope): ReadonlyArray<Value> => {
     let found = first!(id, s)
     for (const walk of others) {
-      spend(s.budget, 4 * found.length)
+      spendSteps(s.budget, 4 * found.length)
       found = found.flatMap((item) => {
         const next = startOf(item, s)
         return next === undefined ? [] : walk(next, s)
@@ -135,8 +135,8 @@ export const compileChain = (parts: ReadonlyArray<Graph>): Step => {
   }
   const step: Step = (v, s) => {
     if (Array.isArray(v)) {
-      spend(s.budget, 4 * v.length)
-      make(s.budget, 8 * v.length)
+      spendSteps(s.budget, 4 * v.length)
+      spendBytes(s.budget, 8 * v.length)
       return (v as ReadonlyArray<Value>).flatMap((item) => step(item, s))
     }
     const id = startOf(v, s)
@@ -155,7 +155,7 @@ export const compileGraph = (
   const walk = compileStep(part)
   const after = chain(rest, compileParts),
     otherwise = compileParts(rest)
-  const along = behindLink([part, ...rest], (id, s) => after(walk(id as RecordId, s), s))
+  const along = continueAfterLink([part, ...rest], (id, s) => after(walk(id as RecordId, s), s))
   const step: Step = (v, s) => {
     if (Array.isArray(v)) return mapItems(v as ReadonlyArray<Value>, step, s)
     const id = startOf(v, s)
@@ -179,7 +179,7 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
     return (v, s) =>
       after(
         (v as ReadonlyArray<Value>).filter(
-          (item) => spend(s.budget, scopeSteps + steps) === undefined && isTruthy(condition(withDoc(s, item)))
+          (item) => spendSteps(s.budget, scopeSteps + steps) === undefined && isTruthy(condition(withDoc(s, item)))
         ),
         s
       )
@@ -188,7 +188,7 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
   const walk = compileStep(part)
   const after = chain(others, compileParts)
   return (v, s) => {
-    spend(s.budget, 4 * (v as ReadonlyArray<Value>).length)
+    spendSteps(s.budget, 4 * (v as ReadonlyArray<Value>).length)
     return after(
       (v as ReadonlyArray<Value>).flatMap((item) => {
         const id = startOf(item, s)

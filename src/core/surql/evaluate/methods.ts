@@ -24,7 +24,7 @@ import {
   Table,
   Uuid
 } from "../values/value.ts"
-import { known, raise } from "./failure.ts"
+import { ownText, raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import type { Scope } from "./scope.ts"
 
@@ -196,8 +196,8 @@ const resolveMethod = (of: ReadonlyArray<string>, name: string): string | undefi
 /** The planner reports a method of another type differently from an unknown one; the older evaluator does not. */
 const missing = (v: Value, name: string, s: Scope): never =>
   s.older !== true && resolveMethod(Object.values(families).flat(), name) !== undefined
-    ? raise`Method '${known(name)}' cannot be called on value of type '${known(exactKind(v))}'`
-    : raise`There was a problem running the ${known(name)}() function. no such method found for the ${known(s.older === true ? kindOf(v) : exactKind(v))} type`
+    ? raise`Method '${ownText(name)}' cannot be called on value of type '${ownText(exactKind(v))}'`
+    : raise`There was a problem running the ${ownText(name)}() function. no such method found for the ${ownText(s.older === true ? kindOf(v) : exactKind(v))} type`
 
 /** Calls a method of a value. */
 export const callMethod = (v: Value, name: string, args: ReadonlyArray<Value>, scope: Scope): Value => {
@@ -205,6 +205,6 @@ export const callMethod = (v: Value, name: string, args: ReadonlyArray<Value>, s
   const fn = path === undefined ? undefined : functions.get(path)
   if (path === undefined || fn === undefined) return missing(v, name, scope)
   if (args.length + 1 < fn.min || args.length + 1 > fn.max)
-    return raise`Incorrect arguments for method ${known(name)}(). ${known(fn.arity)}`
+    return raise`Incorrect arguments for method ${ownText(name)}(). ${ownText(fn.arity)}`
   return fn.call([v, ...args], scope, path)
 }

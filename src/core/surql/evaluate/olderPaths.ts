@@ -9,12 +9,12 @@ import type { Value } from "../values/value.ts"
 import { isObj, RecordId } from "../values/value.ts"
 import { compile } from "./evaluate.ts"
 import { compileGraph } from "./graph.ts"
-import { behindLink, destructure, fieldStep, indexStep, method } from "./pathSteps.ts"
+import { continueAfterLink, destructure, fieldStep, indexStep, method } from "./pathSteps.ts"
 import type { Step } from "./paths.ts"
-import { fetch, idIn, mapItems, mapped } from "./paths.ts"
-import { compileRecursion, repeat } from "./recursion.ts"
+import { chargedRecordOf, fetch, mapItems, mapOverArray } from "./paths.ts"
+import { compileRecursion, repeatStep } from "./recursion.ts"
 import type { Compiled } from "./scope.ts"
-import { make, scopeSteps, spend, withDoc } from "./scope.ts"
+import { scopeSteps, spendBytes, spendSteps, withDoc } from "./scope.ts"
 
 /** Compiles parts of a path, from the last to the first. */
 export const compileOlder = (parts: ReadonlyArray<Part>): Step => {
@@ -33,7 +33,7 @@ export const compileOlder = (parts: ReadonlyArray<Part>): Step => {
     case "all":
       return all(next(), rest)
     case "flatten":
-      return mapped(next())
+      return mapOverArray(next())
     case "last":
       return last(next())
     case "where":
@@ -45,13 +45,13 @@ export const compileOlder = (parts: ReadonlyArray<Part>): Step => {
     case "recurse":
       return compileRecursion(part, rest, compileOlder)
     case "repeat":
-      return repeat
+      return repeatStep
   }
 }
 
 const eachOf = (rest: ReadonlyArray<Part>, step: (next: Step, away: Step) => Step): Step => {
   const next = compileOlder(rest)
-  return mapped(step(next, behindLink(rest, next)))
+  return mapOverArray(step(next, continueAfterLink(rest, next)))
 }
 
 /** An index of a record reads its document. */
@@ -59,12 +59,12 @@ const index = (at: Compiled, next: Step, rest: ReadonlyArray<Part>): Step => {
   const step: Step = indexStep(at, next, (id, s) =>
     id instanceof RecordId ? away(fetch(id, s), s) : next(undefined, s)
   )
-  const away = behindLink(rest, step)
+  const away = continueAfterLink(rest, step)
   return step
 }
 
 const all = (next: Step, rest: ReadonlyArray<Part>): Step => {
-  const away = behindLink(rest, next)
+  const away = continueAfterLink(rest, next)
   return (v, s) => {
     if (Array.isArray(v))
       return mapItems(
@@ -73,7 +73,7 @@ const all = (next: Step, rest: ReadonlyArray<Part>): Step => {
         s
       )
     if (isObj(v)) return next(v, s)
-    const id = idIn(v, s)
+    const id = chargedRecordOf(v, s)
     return id === undefined ? next(undefined, s) : away(fetch(id, s), s)
   }
 }
@@ -90,8 +90,8 @@ const where =
   (condition: Compiled, steps: number, next: Step): Step =>
   (v, s) => {
     if (!Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
-    spend(s.budget, (scopeSteps + steps) * v.length)
-    make(s.budget, 8 * v.length)
+    spendSteps(s.budget, (scopeSteps + steps) * v.length)
+    spendBytes(s.budget, 8 * v.length)
     return next(
       (v as ReadonlyArray<Value>).filter((item) => isTruthy(condition(withDoc(s, item)))),
       s

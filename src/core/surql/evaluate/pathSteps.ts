@@ -19,9 +19,9 @@ import {
 import { compile } from "./evaluate.ts"
 import { callMethod } from "./methods.ts"
 import type { Step } from "./paths.ts"
-import { compileWhole, fetch, idIn } from "./paths.ts"
+import { chargedRecordOf, compileWhole, fetch } from "./paths.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { detach, make, scopeSteps, spend, withDoc } from "./scope.ts"
+import { detach, scopeSteps, spendBytes, spendSteps, withDoc } from "./scope.ts"
 
 /** Whether the value of a part depends on the document that the path began at. */
 export const readsDoc = (part: Part): boolean => {
@@ -41,14 +41,14 @@ export const readsDoc = (part: Part): boolean => {
  * Continues after a link or a graph step. The database has no document there: a field in an argument or a closure is
  * NONE, and for the older evaluator also in an index.
  */
-export const behindLink = (rest: ReadonlyArray<Part>, next: Step): Step =>
+export const continueAfterLink = (rest: ReadonlyArray<Part>, next: Step): Step =>
   rest.some(readsDoc) ? (v, s) => next(v, s.detached === true ? s : detach(s)) : next
 
 /** A field; `away` is the rest of the path after a link. */
 export const fieldStep = (name: string, next: Step, away: Step = next): Step => {
   const step: Step = (v, s) => {
     if (typeof v !== "object" || v === null) {
-      const id = idIn(v, s)
+      const id = chargedRecordOf(v, s)
       return id === undefined ? next(undefined, s) : step(id, s)
     }
     if (v instanceof RecordId) {
@@ -84,12 +84,12 @@ const entryOf = ({ aliased, expr, name }: Destructured): Entry => {
 export const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, away: Step = direct): Step => {
   const compiled = entries.map(entryOf)
   const step: Step = (v, s) => {
-    const id = idIn(v, s)
+    const id = chargedRecordOf(v, s)
     const doc = id === undefined ? v : fetch(id, s),
       next = id === undefined ? direct : away
     if (!isObj(doc)) return next(undefined, s)
-    spend(s.budget, scopeSteps + 8 * compiled.length)
-    make(s.budget, 128 + 64 * compiled.length)
+    spendSteps(s.budget, scopeSteps + 8 * compiled.length)
+    spendBytes(s.budget, 128 + 64 * compiled.length)
     const out: Record<string, Value> = {}
     const inner = withDoc(s, doc)
     for (const { isAll, name, read } of compiled)
@@ -103,8 +103,8 @@ export const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, 
 const takeAll = (out: Record<string, Value>, nested: Value, s: Scope): void => {
   if (!isObj(nested)) return
   const names = Object.keys(nested)
-  spend(s.budget, names.length)
-  make(s.budget, 64 * names.length)
+  spendSteps(s.budget, names.length)
+  spendBytes(s.budget, 64 * names.length)
   for (const name of names) setField(out, name, nested[name])
 }
 
@@ -126,8 +126,8 @@ export const indexStep =
       if (!(i instanceof Range))
         return next(isNumber(i) ? (v as ReadonlyArray<Value>)[Math.trunc(toFloat(i))] : undefined, s)
       const found = positions(i, v.length)
-      if (found !== undefined) make(s.budget, 8 * (found[1] - found[0]))
-      if (found !== undefined) spend(s.budget, (found[1] - found[0]) >> 2)
+      if (found !== undefined) spendBytes(s.budget, 8 * (found[1] - found[0]))
+      if (found !== undefined) spendSteps(s.budget, (found[1] - found[0]) >> 2)
       return next(found && (v as ReadonlyArray<Value>).slice(...found), s)
     }
     if (v instanceof SetValue) return next(isNumber(i) ? v.items[Math.trunc(toFloat(i))] : undefined, s)
@@ -142,7 +142,7 @@ export const indexStep =
               : undefined,
         s
       )
-    const id = idIn(v, s)
+    const id = chargedRecordOf(v, s)
     return id !== undefined && isNumber(i) && Array.isArray(id.key)
       ? next((id.key as ReadonlyArray<Value>)[Math.trunc(toFloat(i))], s)
       : other(id, s)

@@ -14,9 +14,9 @@ import { idSteps } from "./charge.ts"
 import { compile } from "./evaluate.ts"
 import { compileOlder } from "./olderPaths.ts"
 import { fieldStep } from "./pathSteps.ts"
-import { planned, plannedWhole } from "./plannedPaths.ts"
+import { compilePlanned, compilePlannedWhole } from "./plannedPaths.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { lookSteps, make, spend } from "./scope.ts"
+import { recordReadSteps, spendBytes, spendSteps } from "./scope.ts"
 
 /** A step along a path: from a value to the value at the end of the path. */
 export type Step = (v: Value, scope: Scope) => Value
@@ -39,7 +39,7 @@ const atRecord = (first: Part | undefined): Compiled => {
   return (s) => {
     // In a filter the element of a list may itself be a list.
     if (Array.isArray(s.doc)) return s.doc
-    const id = isObj(s.doc) ? recordIn(s.doc) : idIn(s.doc, s)
+    const id = isObj(s.doc) ? recordIn(s.doc) : chargedRecordOf(s.doc, s)
     return readsDoc && id !== undefined ? s.doc : id
   }
 }
@@ -49,11 +49,11 @@ export const recordOf = (v: Value): RecordId | undefined =>
   v instanceof RecordId ? v : typeof v === "string" && v.includes(":") ? RecordIds.parse(v) : undefined
 
 /** The same inside an evaluation, which pays for parsing the text. */
-export const idIn = (v: Value, s: Scope): RecordId | undefined => {
+export const chargedRecordOf = (v: Value, s: Scope): RecordId | undefined => {
   if (typeof v !== "string") return v instanceof RecordId ? v : undefined
-  if (v.length > 64) spend(s.budget, v.length >> 6)
+  if (v.length > 64) spendSteps(s.budget, v.length >> 6)
   if (!v.includes(":")) return undefined
-  spend(s.budget, lookSteps + idSteps(v))
+  spendSteps(s.budget, recordReadSteps + idSteps(v))
   return RecordIds.parse(v)
 }
 
@@ -81,15 +81,15 @@ const fromField = (name: string, parts: ReadonlyArray<Part>): Compiled => {
 const identity: Step = (v) => v
 
 /** Compiles parts of a path; lists are mapped where the database maps them. */
-export const compileParts = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, planned)
+export const compileParts = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, compilePlanned)
 
 /** The same for a path inside another (a body of a recursion, a field of `.{ }`), whose parts get whole lists. */
-export const compileWhole = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, plannedWhole)
+export const compileWhole = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, compilePlannedWhole)
 
 const inBothWays = (parts: ReadonlyArray<Part>, plan: (parts: ReadonlyArray<Part>) => Step): Step => {
   // For a path of fields both evaluators do the same.
   if (parts.every((part) => part.kind === "field"))
-    return parts.reduceRight((next, part) => mapped(fieldStep((part as { name: string }).name, next)), identity)
+    return parts.reduceRight((next, part) => mapOverArray(fieldStep((part as { name: string }).name, next)), identity)
   const usual = plan(parts)
   // Made on first use by a closure: otherwise nested paths would be compiled twice at each level.
   let older: Step | undefined
@@ -97,19 +97,19 @@ const inBothWays = (parts: ReadonlyArray<Part>, plan: (parts: ReadonlyArray<Part
 }
 
 /** Applies a step, with the whole rest of the path, to each element of an array. */
-export const mapped = (direct: Step): Step => {
+export const mapOverArray = (direct: Step): Step => {
   const each: Step = (v, s) => (Array.isArray(v) ? mapItems(v as ReadonlyArray<Value>, each, s) : direct(v, s))
   return each
 }
 
 export const mapItems = (items: ReadonlyArray<Value>, step: Step, s: Scope): ReadonlyArray<Value> => {
-  spend(s.budget, items.length)
-  make(s.budget, 8 * items.length)
+  spendSteps(s.budget, items.length)
+  spendBytes(s.budget, 8 * items.length)
   return items.map((item) => step(item, s))
 }
 
 /** The document of a record, NONE when it is missing. */
 export const fetch = (id: RecordId, s: Scope): Obj | undefined => {
-  spend(s.budget, lookSteps)
+  spendSteps(s.budget, recordReadSteps)
   return s.source.record(id)
 }

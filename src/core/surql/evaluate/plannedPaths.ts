@@ -14,10 +14,10 @@ import { compile } from "./evaluate.ts"
 import { compileChain } from "./graph.ts"
 import { destructure, fieldStep, indexStep, method, readsDoc } from "./pathSteps.ts"
 import type { Step } from "./paths.ts"
-import { compileWhole, fetch, idIn, mapItems, mapped } from "./paths.ts"
-import { compileRecursion, repeat } from "./recursion.ts"
+import { chargedRecordOf, compileWhole, fetch, mapItems, mapOverArray } from "./paths.ts"
+import { compileRecursion, repeatStep } from "./recursion.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { detach, make, scopeSteps, spend, withDoc } from "./scope.ts"
+import { detach, scopeSteps, spendBytes, spendSteps, withDoc } from "./scope.ts"
 
 interface Stage {
   readonly kind: Part["kind"]
@@ -49,9 +49,9 @@ const identity: Step = (v) => v
 const stepOf = ([part, ...rest]: ReadonlyArray<Part>): Step => {
   switch (part!.kind) {
     case "field":
-      return mapped(fieldStep(part.name, identity))
+      return mapOverArray(fieldStep(part.name, identity))
     case "destructure":
-      return mapped(destructure(part.entries, identity))
+      return mapOverArray(destructure(part.entries, identity))
     case "graph":
       return compileChain([part, ...rest] as ReadonlyArray<Extract<Part, { kind: "graph" }>>)
     case "index":
@@ -71,18 +71,18 @@ const stepOf = ([part, ...rest]: ReadonlyArray<Part>): Step => {
     case "recurse":
       return compileRecursion(part, rest, compileWhole)
     case "repeat":
-      return repeat
+      return repeatStep
   }
 }
 
 /** A path from its beginning: maps the first list. */
-export const planned = (parts: ReadonlyArray<Part>): Step => {
+export const compilePlanned = (parts: ReadonlyArray<Part>): Step => {
   const stages = stagesOf(parts)
   return (v, s) => through(stages, v, s)
 }
 
 /** A path inside another, which maps no list. */
-export const plannedWhole = (parts: ReadonlyArray<Part>): Step => {
+export const compilePlannedWhole = (parts: ReadonlyArray<Part>): Step => {
   const stages = stagesOf(parts)
   return (v, s) => wholly(stages, 0, v, s)
 }
@@ -139,7 +139,7 @@ const behind = (stage: Stage, v: Value, s: Scope): Scope =>
     ? detach(s)
     : s
 
-const isLink = (v: Value, s: Scope): boolean => idIn(v, s) !== undefined
+const isLink = (v: Value, s: Scope): boolean => chargedRecordOf(v, s) !== undefined
 
 /** Indexes read the row's document, after links too; a record has none. */
 const index = (at: Compiled): Step => {
@@ -152,8 +152,8 @@ const all: Step = (v, s) => {
     return (v as ReadonlyArray<Value>).some(isRecordValue) ? mapItems(v as ReadonlyArray<Value>, all, s) : v
   if (isObj(v)) return v
   if (v instanceof RecordRange) return undefined
-  const id = idIn(v, s)
-  make(s.budget, 24)
+  const id = chargedRecordOf(v, s)
+  spendBytes(s.budget, 24)
   return id === undefined ? [v] : fetch(id, s)
 }
 
@@ -163,8 +163,8 @@ const flatten: Step = (v, s) => {
   const out: Array<Value> = []
   for (const item of v as ReadonlyArray<Value>) {
     const items = Array.isArray(item) ? (item as ReadonlyArray<Value>) : [item]
-    spend(s.budget, 1 + (items.length >> 2))
-    make(s.budget, 8 * items.length)
+    spendSteps(s.budget, 1 + (items.length >> 2))
+    spendBytes(s.budget, 8 * items.length)
     for (const one of items) out.push(one)
   }
   return out
@@ -175,8 +175,8 @@ const where =
   (condition: Compiled, steps: number): Step =>
   (v, s) => {
     const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
-    spend(s.budget, (scopeSteps + steps) * items.length)
-    make(s.budget, 8 * items.length)
+    spendSteps(s.budget, (scopeSteps + steps) * items.length)
+    spendBytes(s.budget, 8 * items.length)
     // A link is not fetched here: its fields are fetched when they are read, and `$this` is the link.
     return items.filter((item) => isTruthy(condition(withDoc(s, item))))
   }

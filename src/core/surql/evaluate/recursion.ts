@@ -10,14 +10,14 @@ import { indexKey } from "../values/key.ts"
 import { equal, identical } from "../values/order.ts"
 import { shown } from "../values/text.ts"
 import type { Value } from "../values/value.ts"
-import { compared, isSmall, walk } from "./charge.ts"
+import { isSmall, payComparison, payWalk } from "./charge.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { readsDoc } from "./pathSteps.ts"
 import type { Step } from "./paths.ts"
-import { idIn, mapItems } from "./paths.ts"
+import { chargedRecordOf, mapItems } from "./paths.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { make, scopeSteps, spend } from "./scope.ts"
+import { scopeSteps, spendBytes, spendSteps } from "./scope.ts"
 
 type Recurse = Extract<Part, { kind: "recurse" }>
 
@@ -37,9 +37,9 @@ const finalOf = (v: Value): Value => (Array.isArray(v) ? [] : v === null ? null 
 /** A list without dead ends and with nested lists flattened; any other value unchanged. */
 const cleaned = (v: Value, s: Scope): Value => {
   if (!Array.isArray(v)) return v
-  const parts = 1 + walk(s.budget, v)
-  spend(s.budget, 2 * parts)
-  make(s.budget, 16 * parts)
+  const parts = 1 + payWalk(s.budget, v)
+  spendSteps(s.budget, 2 * parts)
+  spendBytes(s.budget, 16 * parts)
   const out: Array<Value> = []
   for (const item of v as ReadonlyArray<Value>) {
     if (isFinal(item)) continue
@@ -51,7 +51,9 @@ const cleaned = (v: Value, s: Scope): Value => {
 
 /** Whether a value is a record, or a list that contains one at any depth. */
 const isOfRecords = (v: Value, s: Scope): boolean =>
-  Array.isArray(v) ? (v as ReadonlyArray<Value>).some((item) => isOfRecords(item, s)) : idIn(v, s) !== undefined
+  Array.isArray(v)
+    ? (v as ReadonlyArray<Value>).some((item) => isOfRecords(item, s))
+    : chargedRecordOf(v, s) !== undefined
 
 /** The planner continues only from records. */
 const target = (v: Value, s: Scope): Value => {
@@ -61,23 +63,23 @@ const target = (v: Value, s: Scope): Value => {
 
 /** Targets of one step without dead ends. Charged here, except for rows that the caller keeps. */
 const found = (v: Value, s: Scope): ReadonlyArray<Value> => {
-  const parts = 1 + walk(s.budget, v)
-  spend(s.budget, 2 * parts)
-  make(s.budget, 16 * parts)
+  const parts = 1 + payWalk(s.budget, v)
+  spendSteps(s.budget, 2 * parts)
+  spendBytes(s.budget, 16 * parts)
   const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
   return items.filter((item) => !isFinal(item)).map((item) => target(item, s))
 }
 
 /** A copy of a path with one more record. */
 const longer = (path: ReadonlyArray<Value>, item: Value, s: Scope): ReadonlyArray<Value> => {
-  spend(s.budget, 4 + (path.length >> 3))
-  make(s.budget, 32 + 8 * path.length)
+  spendSteps(s.budget, 4 + (path.length >> 3))
+  spendBytes(s.budget, 32 + 8 * path.length)
   return [...path, item]
 }
 
 /** Key to recognise a found value; making the key of a list or an object costs more than walking it. */
 const keyOf = (v: Value, s: Scope): unknown => {
-  spend(s.budget, 8 + (isSmall(v) ? 0 : 24 * walk(s.budget, v)))
+  spendSteps(s.budget, 8 + (isSmall(v) ? 0 : 24 * payWalk(s.budget, v)))
   return indexKey(v)
 }
 
@@ -87,9 +89,9 @@ const plain =
     let current = v
     const max = part.max ?? maxDepth
     for (let depth = 1; ; depth++) {
-      spend(s.budget, 1)
+      spendSteps(s.budget, 1)
       const next = cleaned(body(current, s), s)
-      if (Array.isArray(next)) compared(s.budget, next, current)
+      if (Array.isArray(next)) payComparison(s.budget, next, current)
       if (isFinal(next) || identical(next, current)) {
         return depth > part.min ? current : finalOf(next)
       }
@@ -131,7 +133,7 @@ const paths =
       const next: Array<ReadonlyArray<Value>> = []
       for (const path of open) {
         const ends = found(body(path.length === 0 ? v : path[path.length - 1], s), s)
-        spend(s.budget, ends.length + 1)
+        spendSteps(s.budget, ends.length + 1)
         if (ends.length === 0 && depth > part.min) done.push(path)
         for (const end of ends) next.push(longer(path, end, s))
       }
@@ -152,7 +154,7 @@ const shortest =
       for (const path of open) {
         for (const end of found(body(path[path.length - 1], s), s)) {
           const extended = longer(path, end, s)
-          if (!isSmall(end)) compared(s.budget, end, goal)
+          if (!isSmall(end)) payComparison(s.budget, end, goal)
           if (depth >= part.min && equal(end, goal)) return shownPath(extended)
           const key = keyOf(end, s)
           if (seen.has(key)) continue
@@ -172,11 +174,11 @@ const hasRepeat = (parts: ReadonlyArray<Part>): boolean =>
 const goesOn = ({ expr }: Destructured): boolean => expr.kind === "idiom" && hasRepeat(expr.parts)
 
 /** `@` in a tree. A branch that ends here before the least depth makes the whole tree NONE. */
-export const repeat: Step = (v, s) => {
+export const repeatStep: Step = (v, s) => {
   const { repeat: tree } = s
   if (tree === undefined)
     return raise`Tried to use a \`@\` repeat recurse symbol in a position where it is not supported`
-  spend(s.budget, scopeSteps)
+  spendSteps(s.budget, scopeSteps)
   const branches = Array.isArray(v) ? cleaned(mapItems(v as ReadonlyArray<Value>, tree.below, s), s) : tree.below(v, s)
   if (tree.isShallow && isFinal(branches)) tree.hasEnded = true
   return branches

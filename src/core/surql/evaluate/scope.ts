@@ -6,7 +6,7 @@
  */
 import type { Select } from "../syntax/ast.ts"
 import type { Datetime, Obj, Range, RecordId, Value } from "../values/value.ts"
-import { known, raise } from "./failure.ts"
+import { ownText, raise } from "./failure.ts"
 
 /** Other records, as they are right now. Rows are full documents with their `id`; they are never mutated. */
 export interface Source {
@@ -77,7 +77,7 @@ export interface Budget {
 }
 
 /** A budget of steps (about one per looping expression node, row read or element touched) and bytes. */
-export const budget = (
+export const makeBudget = (
   limit: number,
   setting: string,
   rowLimit = Infinity,
@@ -90,17 +90,17 @@ export const rowBudget = (
   rowSteps: number = limits.rowSteps.value,
   queryBytes: number = limits.queryBytes.value,
   shared?: number
-): Budget => budget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes, shared)
+): Budget => makeBudget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes, shared)
 
 /** The budget of a whole query and of each of its rows. */
 export const queryBudget = (
   querySteps: number = limits.querySteps.value,
   rowSteps: number = limits.rowSteps.value,
   queryBytes: number = limits.queryBytes.value
-): Budget => budget(querySteps, limits.querySteps.setting, rowSteps, queryBytes)
+): Budget => makeBudget(querySteps, limits.querySteps.setting, rowSteps, queryBytes)
 
 /** Resets steps and bytes. */
-export const renew = (b: Budget): void => {
+export const renewBudget = (b: Budget): void => {
   b.left = b.limit
   b.floor = 0
   b.bytes = b.byteLimit
@@ -110,23 +110,23 @@ export const renew = (b: Budget): void => {
 const exhausted = (b: Budget): never => {
   b.left = (b.left < 0 ? 0 : b.floor) - 1
   return b.left < 0
-    ? raise`The query needs more than ${known(b.limit)} steps; raise ${known(b.setting)} to allow it`
+    ? raise`The query needs more than ${ownText(b.limit)} steps; raise ${ownText(b.setting)} to allow it`
     : b.shared === undefined
-      ? raise`A row needs more than ${known(b.rowLimit)} steps; raise ${known(limits.rowSteps.setting)} to allow it`
-      : raise`The rows of one change need more than ${known(b.shared)} steps; raise ${known(limits.changeSteps.setting)} to allow it`
+      ? raise`A row needs more than ${ownText(b.rowLimit)} steps; raise ${ownText(limits.rowSteps.setting)} to allow it`
+      : raise`The rows of one change need more than ${ownText(b.shared)} steps; raise ${ownText(limits.changeSteps.setting)} to allow it`
 }
 
 /** Takes steps from a budget; fails when it is used up. */
-export const spend = (b: Budget, steps: number): void => {
+export const spendSteps = (b: Budget, steps: number): void => {
   b.left -= steps
   if (b.left < b.floor) exhausted(b)
 }
 
 const tooLarge = (b: Budget): never =>
-  raise`The query makes more than ${known(b.byteLimit)} bytes; raise ${known(limits.queryBytes.setting)} to allow it`
+  raise`The query makes more than ${ownText(b.byteLimit)} bytes; raise ${ownText(limits.queryBytes.setting)} to allow it`
 
 /** Takes bytes from a budget, before they are made; fails when it is used up. */
-export const make = (b: Budget, bytes: number): void => {
+export const spendBytes = (b: Budget, bytes: number): void => {
   b.bytes -= bytes
   if (b.bytes < 0) tooLarge(b)
 }
@@ -180,7 +180,7 @@ export type Compiled = (scope: Scope) => Value
 export const scopeSteps = 16
 
 /** Steps of reading another record. */
-export const lookSteps = 8
+export const recordReadSteps = 8
 
 /** The same scope with another document. */
 export const withDoc = (s: Scope, doc: Value): Scope => ({ ...s, doc, detached: false })

@@ -8,7 +8,7 @@
 
 import type { Value } from "../values/value.ts"
 import { SetValue } from "../values/value.ts"
-import { known, raise } from "./failure.ts"
+import { ownText, raise } from "./failure.ts"
 
 /** Values a value may be made of, counted as often as they would be written; 64 characters of a text count as one. */
 export const maxParts = 1_000_000
@@ -58,6 +58,6 @@ const weight = (v: Value): Weight => {
 export const checkSize = (v: Value): Value => {
   if (typeof v !== "string" && (typeof v !== "object" || v === null)) return v
   const { parts, levels } = weight(v)
-  if (parts > maxParts) return raise`The query makes a value of more than ${known(maxParts)} parts`
-  return levels > maxLevels ? raise`The query makes a value that nests deeper than ${known(maxLevels)} levels` : v
+  if (parts > maxParts) return raise`The query makes a value of more than ${ownText(maxParts)} parts`
+  return levels > maxLevels ? raise`The query makes a value that nests deeper than ${ownText(maxLevels)} levels` : v
 }

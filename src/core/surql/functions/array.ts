@@ -5,13 +5,13 @@
  * is refused before it is made.
  */
 import { chunksOf } from "../../chunksOf.ts"
-import { known, raise } from "../evaluate/failure.ts"
+import { ownText, raise } from "../evaluate/failure.ts"
 import type { Scope } from "../evaluate/scope.ts"
-import { make, spend } from "../evaluate/scope.ts"
+import { spendBytes, spendSteps } from "../evaluate/scope.ts"
 import { compareTerm } from "../evaluate/select/sorting.ts"
 import { indexKey } from "../values/key.ts"
 import { intsFrom } from "../values/number.ts"
-import { compare, isTruthy, same, sortValues } from "../values/order.ts"
+import { compare, equalWithoutPatterns, isTruthy, sortValues } from "../values/order.ts"
 import { rawText, render, shown } from "../values/text.ts"
 import type { Value } from "../values/value.ts"
 import { isInt, Range } from "../values/value.ts"
@@ -48,13 +48,13 @@ const maxItems = 1_000_000
 /** Fails if a result would have too many elements; pays for the others. */
 const limited = (scope: Scope, name: string, n: number): void => {
   if (n > maxItems)
-    raise`Incorrect arguments for function ${known(name)}(). Output must not exceed ${known(maxItems)} elements.`
-  spend(scope.budget, n)
-  make(scope.budget, 8 * Math.max(0, n))
+    raise`Incorrect arguments for function ${ownText(name)}(). Output must not exceed ${ownText(maxItems)} elements.`
+  spendSteps(scope.budget, n)
+  spendBytes(scope.budget, 8 * Math.max(0, n))
 }
 
 /** First and last (exclusive) position of `(range)`, `(start)` or `(start, end)`, negative ones from the end. */
-export const span = (name: string, length: number, given: Items): readonly [number, number] => {
+export const rangeWithin = (name: string, length: number, given: Items): readonly [number, number] => {
   const [from, to] = given
   const at = (given: Value): number => {
     const v = asInt(given)
@@ -62,7 +62,7 @@ export const span = (name: string, length: number, given: Items): readonly [numb
       ? v < 0
         ? Math.max(0, length + Number(v))
         : Number(v)
-      : raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``
+      : raise`Incorrect arguments for function ${ownText(name)}(). Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``
   }
   if (given.length === 0) return [0, length]
   if (to === undefined && from instanceof Range) {
@@ -74,7 +74,7 @@ export const span = (name: string, length: number, given: Items): readonly [numb
 }
 
 const part = (items: Items, given: Items): Items => {
-  const [start, end] = span("array::range", items.length, given)
+  const [start, end] = rangeWithin("array::range", items.length, given)
   return end <= start ? [] : items.slice(start, end)
 }
 
@@ -114,13 +114,13 @@ const intersect = (a: Items, b: Items): Items => {
 
 const chunks = (name: string, items: Items, size: number): Items => {
   if (size < 1)
-    return raise`Incorrect arguments for function ${known(name)}(). The second argument must be an integer greater than 0`
+    return raise`Incorrect arguments for function ${ownText(name)}(). The second argument must be an integer greater than 0`
   return chunksOf(items, size)
 }
 
 const windows = (name: string, items: Items, size: number): Items => {
   if (size < 1)
-    return raise`Incorrect arguments for function ${known(name)}(). The second argument must be an integer greater than 0`
+    return raise`Incorrect arguments for function ${ownText(name)}(). The second argument must be an integer greater than 0`
   return Array.from({ length: Math.max(0, items.length - size + 1) }, (_, i) => items.slice(i, i + size))
 }
 
@@ -145,7 +145,7 @@ const insert = (a: Items, v: Value, at: number): Items => {
 const swap = (a: Items, from: number, to: number): Items => {
   const place = (n: number, which: number): number =>
     n < -a.length || n >= a.length
-      ? raise`Incorrect arguments for function array::swap(). Argument ${known(which)} is out of range. Expected a number between ${-a.length} and ${a.length}`
+      ? raise`Incorrect arguments for function array::swap(). Argument ${ownText(which)} is out of range. Expected a number between ${-a.length} and ${a.length}`
       : n < 0
         ? n + a.length
         : n
@@ -157,7 +157,7 @@ const swap = (a: Items, from: number, to: number): Items => {
 }
 
 const fill = (a: Items, v: Value, given: Items): Items => {
-  const [start, end] = span("array::fill", a.length, given)
+  const [start, end] = rangeWithin("array::fill", a.length, given)
   return a.map((item, i) => (i >= start && i < end ? v : item))
 }
 
@@ -242,7 +242,9 @@ export const array: Table = {
   "array::logical_and": logical((a, b) => (isTruthy(a) ? b : a)),
   "array::logical_or": logical((a, b) => (isTruthy(a) ? a : b)),
   "array::logical_xor": logical(xor),
-  "array::matches": define<[Items, Value]>(["array", "any"], ([a, v]) => a.map((item) => same(item, v))),
+  "array::matches": define<[Items, Value]>(["array", "any"], ([a, v]) =>
+    a.map((item) => equalWithoutPatterns(item, v))
+  ),
   "array::max": define<[Items]>(["array"], ([a]) => a.reduce((x, y) => (compare(y, x) >= 0 ? y : x), a[0])),
   "array::min": define<[Items]>(["array"], ([a]) => a.reduce((x, y) => (compare(y, x) < 0 ? y : x), a[0])),
   "array::pop": define<[Items]>(["array"], ([a]) => a[a.length - 1]),
@@ -255,7 +257,7 @@ export const array: Table = {
   }),
   "array::repeat": define<[Value, number]>(["any", "int"], ([v, n], s, name) => {
     if (n < 0)
-      return raise`Incorrect arguments for function ${known(name)}(). Expected argument 2 to be a positive number`
+      return raise`Incorrect arguments for function ${ownText(name)}(). Expected argument 2 to be a positive number`
     limited(s, name, n)
     return Array.from({ length: n }, () => v)
   }),

@@ -6,9 +6,9 @@
  * parts repeatedly have an entry. Arguments are not type-checked yet. Steps and bytes are measured and rounded up: some
  * ten nanoseconds, and the runtime's bytes.
  */
-import { idSteps, lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
+import { idSteps, lengthOf, paySearch, payWalk, sortSteps } from "../evaluate/charge.ts"
 import type { Budget } from "../evaluate/scope.ts"
-import { make, spend } from "../evaluate/scope.ts"
+import { spendBytes, spendSteps } from "../evaluate/scope.ts"
 import * as Regexes from "../regex/regex.ts"
 import { isNumber, toFloat } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
@@ -24,7 +24,7 @@ const walkAll = (b: Budget, args: Args): number => {
   let parts = 0
   for (let i = 0; i < args.length; i++) {
     const v = args[i]
-    if (typeof v === "string" || (typeof v === "object" && v !== null)) parts += walk(b, v)
+    if (typeof v === "string" || (typeof v === "object" && v !== null)) parts += payWalk(b, v)
   }
   return parts
 }
@@ -36,17 +36,17 @@ const lengths = (args: Args): number => {
 }
 
 /** Looks at one element. */
-const glance: Cost = (b) => spend(b, 1)
+const glance: Cost = (b) => spendSteps(b, 1)
 
 /** Walks the arguments `steps` times, and makes so many bytes for each part. */
 const walks =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
-    spend(b, 1)
+    spendSteps(b, 1)
     const parts = walkAll(b, args)
     if (parts === 0) return
-    spend(b, (steps - 1) * parts)
-    make(b, bytes * parts)
+    spendSteps(b, (steps - 1) * parts)
+    spendBytes(b, bytes * parts)
   }
 
 /** Cost of a function without an entry: walks all its arguments. */
@@ -57,14 +57,14 @@ const copying =
   (steps: number): Cost =>
   (b, args) => {
     const n = 1 + lengths(args)
-    spend(b, steps * n)
-    make(b, 8 * n)
+    spendSteps(b, steps * n)
+    spendBytes(b, 8 * n)
   }
 
 const copies = copying(2)
 
 /** Walks the elements of its arguments, not their parts. */
-const scans: Cost = (b, args) => spend(b, 1 + 2 * lengths(args))
+const scans: Cost = (b, args) => spendSteps(b, 1 + 2 * lengths(args))
 
 /** Whether a list has only numbers, which are hashed and compared much faster. */
 const onlyNumbers = (v: Value): boolean => {
@@ -81,8 +81,8 @@ const sorting =
   (steps: number): Cost =>
   (b, args) => {
     const parts = walkAll(b, args)
-    spend(b, 1 + (args.every(onlyNumbers) ? 2 : steps) * sortSteps(parts))
-    make(b, 64 * parts)
+    spendSteps(b, 1 + (args.every(onlyNumbers) ? 2 : steps) * sortSteps(parts))
+    spendBytes(b, 64 * parts)
   }
 
 const sorts = sorting(4)
@@ -92,8 +92,8 @@ const pairs =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
     const n = walkAll(b, args.slice(0, 1)) * walkAll(b, args.slice(1, 2))
-    spend(b, 1 + steps * n)
-    make(b, bytes * n)
+    spendSteps(b, 1 + steps * n)
+    spendBytes(b, bytes * n)
   }
 
 /** As many elements as a numeric argument says. */
@@ -102,8 +102,8 @@ const counted =
   (b, args) => {
     const n = at(args)
     // The function itself refuses a result that is too long, and pays for the rest.
-    spend(b, 1)
-    if (n <= 1_000_000) make(b, 8 * n)
+    spendSteps(b, 1)
+    if (n <= 1_000_000) spendBytes(b, 8 * n)
   }
 
 /** Texts processed character by character. */
@@ -111,23 +111,23 @@ const characters =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
     const n = lengths(args)
-    spend(b, 1 + Math.ceil(steps * n))
-    make(b, bytes * n)
+    spendSteps(b, 1 + Math.ceil(steps * n))
+    spendBytes(b, bytes * n)
   }
 
 /** Texts that the runtime processes as a whole. */
 const texts: Cost = (b, args) => {
   const n = lengths(args)
-  spend(b, 1 + (n >> 4))
-  if (n > 64) make(b, 2 * n)
+  spendSteps(b, 1 + (n >> 4))
+  if (n > 64) spendBytes(b, 2 * n)
 }
 
 /** Numbers added, multiplied or compared one by one; decimals are the most expensive. */
 const numbers = walks(8, 16)
 
 const finds: Cost = (b, [text, wanted]) => {
-  spend(b, 1)
-  if (typeof text === "string" && typeof wanted === "string") searched(b, text, wanted)
+  spendSteps(b, 1)
+  if (typeof text === "string" && typeof wanted === "string") paySearch(b, text, wanted)
 }
 
 /** Runs a regular expression over a text. */
@@ -135,8 +135,8 @@ const matches: Cost = (b, [text, pattern]) => {
   const n = lengthOf(text)
   const source = pattern instanceof Regex ? pattern.source : typeof pattern === "string" ? pattern : ""
   // Parsing a pattern costs by its length; a cached one costs little, but a charge must not rely on that.
-  spend(b, 1 + (source.length >> 2))
-  if (typeof text === "string") spend(b, Math.ceil((n * Regexes.workOf(source)) / 2))
+  spendSteps(b, 1 + (source.length >> 2))
+  if (typeof text === "string") spendSteps(b, Math.ceil((n * Regexes.workOf(source)) / 2))
 }
 
 /** Closures pay for themselves. */
@@ -144,51 +144,51 @@ const higher =
   (bytes: number): Cost =>
   (b, args) => {
     const n = lengthOf(args[0])
-    spend(b, 1 + n)
+    spendSteps(b, 1 + n)
     if (!(args[1] instanceof Closure)) walkAll(b, args)
-    make(b, bytes * n)
+    spendBytes(b, bytes * n)
   }
 
 const windows: Cost = (b, [items, size]) => {
   const n = lengthOf(items),
     wide = numberOf(size)
   const made = wide < 1 ? 0 : Math.max(0, n - wide + 1)
-  spend(b, 1 + n + made * (1 + Math.ceil(wide / 8)))
-  make(b, made * (32 + 8 * wide))
+  spendSteps(b, 1 + n + made * (1 + Math.ceil(wide / 8)))
+  spendBytes(b, made * (32 + 8 * wide))
 }
 
 /** As many rows as the longest column, each as long as there are columns. */
 const transpose: Cost = (b, [items]) => {
   const columns = Array.isArray(items) ? (items as Args) : []
-  spend(b, 1 + columns.length)
+  spendSteps(b, 1 + columns.length)
   let height = 0
   for (const column of columns) height = Math.max(height, Array.isArray(column) ? column.length : 1)
-  spend(b, height * (1 + columns.length))
-  make(b, 16 * columns.length + height * (160 + 8 * columns.length))
+  spendSteps(b, height * (1 + columns.length))
+  spendBytes(b, 16 * columns.length + height * (160 + 8 * columns.length))
 }
 
 const flattened = (b: Budget, items: Value): number => {
-  spend(b, 1 + 2 * lengthOf(items))
+  spendSteps(b, 1 + 2 * lengthOf(items))
   let n = 0
   if (Array.isArray(items)) for (const v of items as Args) n += Array.isArray(v) ? v.length : 1
   else n = lengthOf(items)
-  spend(b, 4 * n)
+  spendSteps(b, 4 * n)
   return n
 }
 
-const flatten: Cost = (b, [items]) => make(b, 16 * flattened(b, items))
+const flatten: Cost = (b, [items]) => spendBytes(b, 16 * flattened(b, items))
 
 const group: Cost = (b, [items]) => {
-  const parts = walk(b, items)
-  spend(b, (onlyNumbers(items) ? 8 : 24) * parts)
-  make(b, 64 * parts + 16 * flattened(b, items))
+  const parts = payWalk(b, items)
+  spendSteps(b, (onlyNumbers(items) ? 8 : 24) * parts)
+  spendBytes(b, 64 * parts + 16 * flattened(b, items))
 }
 
 /** Bytes of `n` values in a table of distances. */
 const table = (b: Budget, [x, y]: Args, bytes: number): void => {
   const n = (1 + lengthOf(x)) * (1 + lengthOf(y))
-  spend(b, 1 + 2 * n)
-  make(b, 32 * lengths([x, y]) + bytes * n)
+  spendSteps(b, 1 + 2 * n)
+  spendBytes(b, 32 * lengths([x, y]) + bytes * n)
 }
 
 const measures =
@@ -202,17 +202,17 @@ const path: Cost = (b, [given]) => {
     const length = lengthOf(text)
     let steps = 1
     if (typeof text === "string") for (let at = text.indexOf("."); at >= 0; at = text.indexOf(".", at + 1)) steps++
-    spend(b, 16 + length + steps * steps)
-    make(b, 16 * length + 8 * steps * steps)
+    spendSteps(b, 16 + length + steps * steps)
+    spendBytes(b, 16 * length + 8 * steps * steps)
   }
 }
 
 /** Every operation walks the whole value. */
 const patch: Cost = (b, [v, operations]) => {
-  const parts = 1 + walk(b, v) + walk(b, operations),
+  const parts = 1 + payWalk(b, v) + payWalk(b, operations),
     n = lengthOf(operations)
-  spend(b, 4 * parts * n)
-  make(b, 32 * parts * n)
+  spendSteps(b, 4 * parts * n)
+  spendBytes(b, 32 * parts * n)
 }
 
 const each = (names: string, cost: Cost): ReadonlyArray<readonly [string, Cost]> =>
@@ -247,7 +247,7 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ),
   ...each("array::clump", (b, args) => {
     copies(b, args)
-    make(b, 48 * lengthOf(args[0]))
+    spendBytes(b, 48 * lengthOf(args[0]))
   }),
   ...each("set::slice", copies),
   ...each("count", scans),
@@ -259,8 +259,8 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("array::group", group),
   ...each("array::combine", (b, [x, y]) => {
     const n = lengthOf(x) * lengthOf(y)
-    spend(b, 1 + 8 * n)
-    make(b, 48 * n)
+    spendSteps(b, 1 + 8 * n)
+    spendBytes(b, 48 * n)
   }),
   ...each(
     "array::repeat",
@@ -281,18 +281,18 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ),
   ...each("array::join set::join", (b, args) => {
     const parts = walkAll(b, args)
-    spend(b, 1 + 16 * parts)
-    make(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1])))
+    spendSteps(b, 1 + 16 * parts)
+    spendBytes(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1])))
   }),
   ...each("object::remove", (b, args) => {
     scans(b, args)
     pairs(1, 0)(b, args)
-    make(b, 64 * lengthOf(args[0]))
+    spendBytes(b, 64 * lengthOf(args[0]))
   }),
   ...both("all any filter find fold map reduce", higher(16)),
   ...each("set::map", (b, args) => {
     higher(16)(b, args)
-    spend(b, 2 * sortSteps(lengthOf(args[0])))
+    spendSteps(b, 2 * sortSteps(lengthOf(args[0])))
   }),
   ...each("array::max array::min", walks(4, 0)),
   ...each("array::every array::some array::includes array::filter_index array::find_index array::index_of", higher(16)),
@@ -334,7 +334,7 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("type::field type::fields", path),
   ...each("type::record string::is_record", (b, args) => {
     standard(b, args)
-    for (const v of args) if (typeof v === "string") spend(b, idSteps(v))
+    for (const v of args) if (typeof v === "string") spendSteps(b, idSteps(v))
   }),
   ...each("type::string type::string_lossy", walks(16, 64)),
   ...each("type::bytes", characters(4, 32)),

@@ -5,7 +5,7 @@
  * rely on them. A body that cannot compute raises the database's words.
  */
 import { saturated } from "../evaluate/cast.ts"
-import { known, raise } from "../evaluate/failure.ts"
+import { ownText, raise } from "../evaluate/failure.ts"
 import type { Scope } from "../evaluate/scope.ts"
 import { isNumber, toFloat } from "../values/number.ts"
 import { shown } from "../values/text.ts"
@@ -88,7 +88,7 @@ export const asInt = (v: Value): Value => {
 const shownType = (type: string): string => (type === "regex|string" ? "string | regex" : type.replaceAll("|", " | "))
 
 const wrong = (name: string, index: number, type: string, v: Value): never =>
-  raise`Incorrect arguments for function ${known(name)}(). Argument ${known(index + 1)} was the wrong type. Expected \`${known(shownType(type))}\` but found \`${shown(v)}\``
+  raise`Incorrect arguments for function ${ownText(name)}(). Argument ${ownText(index + 1)} was the wrong type. Expected \`${ownText(shownType(type))}\` but found \`${shown(v)}\``
 
 const arityText = (min: number, max: number): string =>
   max === Infinity

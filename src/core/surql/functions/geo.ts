@@ -104,7 +104,7 @@ const betweenPoints = (f: (a: Point, b: Point) => number): Fn =>
 export const geo: Table = {
   "geo::area": define<[Geometry]>(["geometry"], ([g]) => float(Measure.area(g))),
   "geo::centroid": define<[Geometry]>(["geometry"], ([g]) => centroid(g)),
-  "geo::is_valid": define<[Geometry]>(["geometry"], ([g]) => Measure.onEarth(g)),
+  "geo::is_valid": define<[Geometry]>(["geometry"], ([g]) => Measure.isOnEarth(g)),
   "geo::bearing": betweenPoints(bearing),
   "geo::distance": betweenPoints(distance),
   "geo::hash::encode": define<[Geometry, number?]>(["geometry", "?int"], ([v, n]) => {

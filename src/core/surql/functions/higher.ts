@@ -5,7 +5,7 @@
  * element, and its position only in `array::map`, `array::fold` and `array::reduce`.
  */
 import { makeSet } from "../values/makeSet.ts"
-import { equal, isTruthy, same } from "../values/order.ts"
+import { equal, equalWithoutPatterns, isTruthy } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
 import { Closure, Regex, type SetValue } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
@@ -17,7 +17,7 @@ type Items = ReadonlyArray<Value>
 const test = (check: Value): ((v: Value) => boolean) =>
   check instanceof Closure
     ? (v) => isTruthy(check.call([v]))
-    : (v) => (check instanceof Regex || v instanceof Regex ? same(v, check) : equal(v, check))
+    : (v) => (check instanceof Regex || v instanceof Regex ? equalWithoutPatterns(v, check) : equal(v, check))
 
 /** As {@link test}; without an argument, by truth. */
 const optional = (given: Items): ((v: Value) => boolean) => (given.length === 0 ? isTruthy : test(given[0]))

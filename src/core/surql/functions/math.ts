@@ -7,7 +7,7 @@
 import { add, multiply, negate, raisePower, subtract } from "../evaluate/arithmetic.ts"
 import { raise } from "../evaluate/failure.ts"
 import type { NumberValue } from "../values/number.ts"
-import { asDecimal, compareNumbers, D, decimal, toFloat } from "../values/number.ts"
+import { asDecimal, compareNumbers, decimal, toFloat, WideDecimal } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
 import { Decimal, float, isInt } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
@@ -21,7 +21,11 @@ const roundHalf = (n: number): number => (n < 0 ? -Math.round(-n) : Math.round(n
 
 const rounding = (f: (n: number) => number, mode: 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8): Fn =>
   define<[NumberValue]>(["number"], ([n]) =>
-    isInt(n) ? n : n instanceof Decimal ? new Decimal(new D(n.value).toDecimalPlaces(0, mode)) : float(f(toFloat(n)))
+    isInt(n)
+      ? n
+      : n instanceof Decimal
+        ? new Decimal(new WideDecimal(n.value).toDecimalPlaces(0, mode))
+        : float(f(toFloat(n)))
   )
 
 const ten = 10n
@@ -50,7 +54,7 @@ const fixed = (n: NumberValue, places: number): Value => {
   if (places <= 0)
     return raise`Incorrect arguments for function math::fixed(). The second argument must be an integer greater than 0.`
   if (isInt(n)) return n
-  if (n instanceof Decimal) return new Decimal(new D(n.value).toDecimalPlaces(Math.min(places, 28)))
+  if (n instanceof Decimal) return new Decimal(new WideDecimal(n.value).toDecimalPlaces(Math.min(places, 28)))
   const v = toFloat(n)
   return float(Number.isFinite(v) ? toPlaces(v, places) : v)
 }
@@ -80,11 +84,11 @@ const lerp = (from: NumberValue, to: NumberValue, by: NumberValue): Value => {
 /** As {@link lerp} over the angle between the two, which is taken without its direction, as the database does. */
 const lerpAngle = (from: NumberValue, to: NumberValue, by: NumberValue): Value => {
   if (by instanceof Decimal) {
-    const gap = new D(decimalOf(to).value).sub(decimalOf(from).value),
+    const gap = new WideDecimal(decimalOf(to).value).sub(decimalOf(from).value),
       turned = gap.sub(gap.div(360).floor().times(360)).clamp(0, 360)
     return lerp(
       from,
-      add(decimalOf(from), new Decimal(turned.gt(180) ? new D(360).sub(turned) : turned)) as NumberValue,
+      add(decimalOf(from), new Decimal(turned.gt(180) ? new WideDecimal(360).sub(turned) : turned)) as NumberValue,
       by
     )
   }
@@ -97,18 +101,18 @@ const lerpAngle = (from: NumberValue, to: NumberValue, by: NumberValue): Value =
 /** A number as a decimal; zero if no decimal can hold it, as in the database. */
 const decimalOf = (n: NumberValue): Decimal => {
   const exact = n instanceof Decimal ? n.value : asDecimal(n)
-  return (exact.isFinite() ? decimal(exact) : undefined) ?? new Decimal(new D(0))
+  return (exact.isFinite() ? decimal(exact) : undefined) ?? new Decimal(new WideDecimal(0))
 }
 
 const sqrt = (n: NumberValue): Value => {
   if (compareNumbers(n, 0) < 0) return NaN
-  return n instanceof Decimal ? (decimal(new D(n.value).sqrt()) ?? NaN) : float(Math.sqrt(toFloat(n)))
+  return n instanceof Decimal ? (decimal(new WideDecimal(n.value).sqrt()) ?? NaN) : float(Math.sqrt(toFloat(n)))
 }
 
 /** Sign of a number; a float zero has one too. */
 const sign = (n: NumberValue): Value => {
   if (isInt(n)) return compareNumbers(n, 0)
-  if (n instanceof Decimal) return new Decimal(new D(compareNumbers(n, 0)))
+  if (n instanceof Decimal) return new Decimal(new WideDecimal(compareNumbers(n, 0)))
   const v = toFloat(n)
   return float(v !== v ? NaN : v < 0 || Object.is(v, -0) ? -1 : 1)
 }

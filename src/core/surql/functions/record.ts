@@ -4,8 +4,8 @@
  * Why so: those that look at other records say so, so that nothing takes them for constants.
  */
 import { raise } from "../evaluate/failure.ts"
-import { idIn, recordOf } from "../evaluate/paths.ts"
-import { spend } from "../evaluate/scope.ts"
+import { chargedRecordOf, recordOf } from "../evaluate/paths.ts"
+import { spendSteps } from "../evaluate/scope.ts"
 import { rowsOf } from "../evaluate/select/sources.ts"
 import type { Value } from "../values/value.ts"
 import { field, isObj, RecordRange, type RecordValue } from "../values/value.ts"
@@ -18,7 +18,7 @@ export const record: Table = {
   "record::exists": define<[RecordValue]>(
     ["record"],
     ([id], scope) => {
-      spend(scope.budget, 1)
+      spendSteps(scope.budget, 1)
       if (id instanceof RecordRange) {
         for (const _ of rowsOf(scope, id)) return true
         return false
@@ -32,7 +32,7 @@ export const record: Table = {
     ["record|string"],
     ([v], scope) => {
       if (v instanceof RecordRange) return false
-      const id = idIn(v, scope)
+      const id = chargedRecordOf(v, scope)
       if (id === undefined) return raise`Incorrect arguments for function record::is_edge(). Expected a record ID`
       const doc = scope.source.record(id)
       return isObj(doc) && recordOf(field(doc, "in")) !== undefined && recordOf(field(doc, "out")) !== undefined

@@ -8,7 +8,7 @@ import { makeSet } from "../values/makeSet.ts"
 import { rawText } from "../values/text.ts"
 import type { Value } from "../values/value.ts"
 import { SetValue } from "../values/value.ts"
-import { complement, span } from "./array.ts"
+import { complement, rangeWithin } from "./array.ts"
 import type { Table } from "./define.ts"
 import { define } from "./define.ts"
 
@@ -18,7 +18,7 @@ const itemsOf = (v: Value): ReadonlyArray<Value> =>
 const without = (a: SetValue, b: ReadonlyArray<Value>): SetValue => new SetValue(complement(a.items, b) as Array<Value>)
 
 const slice = (a: SetValue, given: ReadonlyArray<Value>): SetValue => {
-  const [start, end] = span("set::slice", a.items.length, given)
+  const [start, end] = rangeWithin("set::slice", a.items.length, given)
   return new SetValue(end <= start ? [] : a.items.slice(start, end))
 }
 

@@ -13,10 +13,10 @@ import {
   subtract,
   subtractWrapping
 } from "../evaluate/arithmetic.ts"
-import { known, raise } from "../evaluate/failure.ts"
+import { ownText, raise } from "../evaluate/failure.ts"
 import { indexKey } from "../values/key.ts"
 import type { NumberValue } from "../values/number.ts"
-import { compareNumbers, D, decimal, isNumber, toFloat } from "../values/number.ts"
+import { compareNumbers, decimal, isNumber, toFloat, WideDecimal } from "../values/number.ts"
 import { render } from "../values/text.ts"
 import type { Value } from "../values/value.ts"
 import { Decimal, Float, float } from "../values/value.ts"
@@ -32,10 +32,10 @@ const over = (
 ): Fn =>
   define<ReadonlyArray<Value>>(["any", ...params], ([a, ...rest], _, name) => {
     if (!Array.isArray(a))
-      raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`array<number>\` but found \`${render(a)}\``
+      raise`Incorrect arguments for function ${ownText(name)}(). Argument 1 was the wrong type. Expected \`array<number>\` but found \`${render(a)}\``
     for (const v of a as ReadonlyArray<Value>)
       if (!isNumber(v))
-        raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\` when coercing an element of \`array<number>\``
+        raise`Incorrect arguments for function ${ownText(name)}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\` when coercing an element of \`array<number>\``
     return body(a as Numbers, rest, name)
   })
 
@@ -70,7 +70,9 @@ const trimean = (n: Numbers): number => {
 /** Adds to a float one by one, and divides by the count; a decimal from the first decimal on. */
 const mean = (n: Numbers): Value => {
   const total = n.reduce<Value>(add, new Float(0))
-  return n.length === 0 ? NaN : divide(total, total instanceof Decimal ? new Decimal(new D(n.length)) : n.length)
+  return n.length === 0
+    ? NaN
+    : divide(total, total instanceof Decimal ? new Decimal(new WideDecimal(n.length)) : n.length)
 }
 
 const variance = (n: Numbers): Value => {
@@ -82,7 +84,9 @@ const variance = (n: Numbers): Value => {
 
 const deviation = (n: Numbers): Value => {
   const v = variance(n)
-  return v instanceof Decimal ? (decimal(new D(v.value).sqrt()) ?? NaN) : float(Math.sqrt(toFloat(v as NumberValue)))
+  return v instanceof Decimal
+    ? (decimal(new WideDecimal(v.value).sqrt()) ?? NaN)
+    : float(Math.sqrt(toFloat(v as NumberValue)))
 }
 
 const mode = (n: Numbers): Value => {
@@ -135,7 +139,7 @@ const rise = (heap: Array<NumberValue>, from: number, order: (a: NumberValue, b:
  */
 const take = (n: Numbers, count: Value, name: string, order: (a: NumberValue, b: NumberValue) => number): Value => {
   if (!isNumber(count) || toFloat(count) <= 0)
-    return raise`Incorrect arguments for function ${known(name)}(). The second argument must be an integer greater than 0.`
+    return raise`Incorrect arguments for function ${ownText(name)}(). The second argument must be an integer greater than 0.`
   const heap: Array<NumberValue> = [],
     most = toFloat(count)
   for (const v of n) {

@@ -11,7 +11,7 @@ import { compileParts } from "../evaluate/paths.ts"
 import type { Scope } from "../evaluate/scope.ts"
 import { isNumber, toFloat } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
-import { positional, rawText, render, toText } from "../values/text.ts"
+import { positionalText, rawText, render, toText } from "../values/text.ts"
 import type { RecordKey, Value } from "../values/value.ts"
 import {
   Bytes,
@@ -61,7 +61,7 @@ const key = (v: Value): RecordKey => {
   return text === "" ? raise`Found '' for the Record ID but this is not a valid id` : text
 }
 
-const floatKey = (n: number): string => (Number.isFinite(n) ? positional(n) : String(n).replace("Infinity", "inf"))
+const floatKey = (n: number): string => (Number.isFinite(n) ? positionalText(n) : String(n).replace("Infinity", "inf"))
 
 const keyRange = (range: Range): Range => {
   for (const bound of [range.from, range.to])

@@ -10,10 +10,10 @@ import {
   multiplyWrapping as multiply,
   subtractWrapping as subtract
 } from "../evaluate/arithmetic.ts"
-import { known, raise } from "../evaluate/failure.ts"
+import { ownText, raise } from "../evaluate/failure.ts"
 import { indexKey } from "../values/key.ts"
 import type { NumberValue } from "../values/number.ts"
-import { D, isNumber, toFloat } from "../values/number.ts"
+import { isNumber, toFloat, WideDecimal } from "../values/number.ts"
 import { equal } from "../values/order.ts"
 import { render } from "../values/text.ts"
 import type { Value } from "../values/value.ts"
@@ -27,13 +27,13 @@ const numbers = (name: string, ...vectors: ReadonlyArray<ReadonlyArray<Value>>):
   vectors.forEach((v, i) => {
     for (const n of v)
       if (!isNumber(n))
-        raise`Incorrect arguments for function ${known(name)}(). Argument ${known(i + 1)} was the wrong type. Expected \`number\` but found \`${render(n)}\``
+        raise`Incorrect arguments for function ${ownText(name)}(). Argument ${ownText(i + 1)} was the wrong type. Expected \`number\` but found \`${render(n)}\``
   })
 
 const checked = (name: string, a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): void => {
   numbers(name, a, b)
   if (a.length !== b.length)
-    raise`Incorrect arguments for function ${known(name)}(). The two vectors must be of the same dimension.`
+    raise`Incorrect arguments for function ${ownText(name)}(). The two vectors must be of the same dimension.`
 }
 
 const pair = (body: (a: Vector, b: Vector) => Value): Fn =>
@@ -64,7 +64,7 @@ const cosine = (a: Vector, b: Vector): Value => divide(dot(a, b), float(norm(a) 
 
 /** Key of a number: a float counts by its bits, not as a decimal near it. */
 const exactKey = (v: NumberValue): unknown =>
-  v instanceof Decimal && !D.mul(v.value, 2 ** 28).isInteger() ? `dec ${v.value.toFixed()}` : indexKey(v)
+  v instanceof Decimal && !WideDecimal.mul(v.value, 2 ** 28).isInteger() ? `dec ${v.value.toFixed()}` : indexKey(v)
 
 /** Vectors may differ in dimension; a number that the second repeats counts each time. */
 const jaccard: Fn = define<[Vector, Vector]>(["array", "array"], ([a, b], _, name) => {

@@ -4,7 +4,7 @@
  *
  * Why so: an existing name must be told apart from a typo, and a pure core has neither randomness nor a clock.
  */
-import { known, raise } from "../evaluate/failure.ts"
+import { ownText, raise } from "../evaluate/failure.ts"
 import type { Table } from "./define.ts"
 import { volatile as unstable } from "./define.ts"
 
@@ -38,5 +38,5 @@ const names = [
 ]
 
 export const volatile: Table = Object.fromEntries(
-  names.map((name) => [name, unstable(() => raise`${known(name)}() is not deterministic, and not available here`)])
+  names.map((name) => [name, unstable(() => raise`${ownText(name)}() is not deterministic, and not available here`)])
 )

@@ -9,7 +9,7 @@ import { compile, isConstant, run } from "../evaluate/evaluate.ts"
 import { functions } from "../evaluate/functions.ts"
 import { recordOf } from "../evaluate/paths.ts"
 import type { Source } from "../evaluate/scope.ts"
-import { budget } from "../evaluate/scope.ts"
+import { makeBudget } from "../evaluate/scope.ts"
 import type { Value } from "../values/value.ts"
 import { isRecordValue, RecordId, RecordRange, Table } from "../values/value.ts"
 import { type Expr, type Idiom, type Part, rowParams, type Select, type Statement } from "./ast.ts"
@@ -229,7 +229,7 @@ const resolved = (w: Walk, e: Expr, params: { readonly [name: string]: Value }):
     params,
     parent: undefined,
     source: nowhere,
-    budget: budget(10_000, "SVC_QUERY_STEPS")
+    budget: makeBudget(10_000, "SVC_QUERY_STEPS")
   })
   const tables = Either.isRight(v) ? tablesOf(v.right) : undefined
   for (const table of tables ?? []) w.main.add(table)

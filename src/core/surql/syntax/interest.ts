@@ -21,7 +21,7 @@ export interface Interest {
   readonly all: boolean
 }
 
-export const nothing: Interest = { tables: new Set(), follows: false, all: false }
+export const noInterest: Interest = { tables: new Set(), follows: false, all: false }
 
 const noneKnown = (): boolean => false
 

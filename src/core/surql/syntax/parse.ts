@@ -8,11 +8,11 @@ import { Either } from "effect"
 import type { Select, Statement } from "./ast.ts"
 import type { Inlining } from "./definitions.ts"
 import { inherited } from "./parseExpression.ts"
-import { returned } from "./parsePrimary.ts"
+import { returnStatement } from "./parsePrimary.ts"
 import type { Parser } from "./parser.ts"
 import {
   advance,
-  caught,
+  catchingReturn,
   eatOp,
   eatWord,
   expected,
@@ -39,7 +39,7 @@ export interface ParseError {
 const maxLength = 65536
 
 /** Turns a place in the text into line and column, both from 1. */
-export const place = (text: string, at: number): { readonly line: number; readonly column: number } => {
+export const lineAndColumn = (text: string, at: number): { readonly line: number; readonly column: number } => {
   const before = text.slice(0, at)
   const newline = before.lastIndexOf("\n")
   return { line: before.split("\n").length, column: Array.from(before.slice(newline + 1)).length + 1 }
@@ -50,7 +50,8 @@ const attempt = <A>(text: string, body: (p: Parser) => A, inlining?: Inlining): 
     if (text.length > maxLength) fail(`the query is longer than ${maxLength} characters`, 0)
     return Either.right(body(open(text, inlining)))
   } catch (error) {
-    if (error instanceof Fault) return Either.left({ message: error.message, at: error.at, ...place(text, error.at) })
+    if (error instanceof Fault)
+      return Either.left({ message: error.message, at: error.at, ...lineAndColumn(text, error.at) })
     throw error
   }
 }
@@ -60,7 +61,7 @@ const atEnd = (p: Parser): boolean => p.token.kind === "end"
 /** A RETURN inside ends the statement; where no statement can be ended it is refused. */
 const statement = (p: Parser): Statement => {
   const { at } = p.token
-  const out = isWord(p, "RETURN") ? returned(p, () => caught(p, () => inherited(p))) : other(p)
+  const out = isWord(p, "RETURN") ? returnStatement(p, () => catchingReturn(p, () => inherited(p))) : other(p)
   return p.returns ? fail("RETURN is not supported in this clause", at) : out
 }
 

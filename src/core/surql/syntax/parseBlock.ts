@@ -8,7 +8,7 @@ import type { Expr, Step } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
 import type { Parser } from "./parser.ts"
 import { advance, eatOp, expected, expectOp, fail, isOp, isWord, nested, peek } from "./parser.ts"
-import { union } from "./parseType.ts"
+import { unionType } from "./parseType.ts"
 
 /** Parameters that the database sets itself. */
 const reserved: ReadonlySet<string> = new Set([
@@ -41,7 +41,7 @@ const step = (p: Parser): Step => {
   advance(p)
   const name = advance(p)
   if (reserved.has(name.text)) fail(`\`$${name.text}\` cannot be set`, name.at)
-  const type = eatOp(p, ":") ? union(p) : undefined
+  const type = eatOp(p, ":") ? unionType(p) : undefined
   expectOp(p, "=")
   return { name: name.text, type, value: inherited(p) }
 }

@@ -218,7 +218,7 @@ const signedNumber = (p: Parser, sign: "-" | "+"): Expr => {
 }
 
 /** A list of expressions up to `close`, which is consumed. */
-export const list = (p: Parser, close: string): Array<Expr> => {
+export const expressionList = (p: Parser, close: string): Array<Expr> => {
   const items: Array<Expr> = []
   while (!eatOp(p, close)) {
     items.push(inherited(p))

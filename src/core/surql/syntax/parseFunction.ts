@@ -6,8 +6,8 @@
 import type { Expr } from "./ast.ts"
 import { type FunctionDefinition, type Inlining, repositioned } from "./definitions.ts"
 import { block } from "./parseBlock.ts"
-import { caught, expected, Fault, fail, open, type Parser, withNames } from "./parser.ts"
-import { union } from "./parseType.ts"
+import { catchingReturn, expected, Fault, fail, open, type Parser, withNames } from "./parser.ts"
+import { unionType } from "./parseType.ts"
 
 /** Most characters of all bodies that one query may inline. */
 const maxInlined = 65_536
@@ -32,14 +32,14 @@ const closureOf = (p: Parser, definition: FunctionDefinition, at: number): Extra
   kind: "closure",
   at,
   params: definition.args.map(([name]) => name),
-  types: definition.args.map(([, type]) => piece(type, p, union)),
-  result: definition.returns === undefined ? undefined : piece(definition.returns, p, union),
-  body: piece(definition.block, p, (body) => caught(body, () => withNames(body, "field", () => block(body)))),
+  types: definition.args.map(([, type]) => piece(type, p, unionType)),
+  result: definition.returns === undefined ? undefined : piece(definition.returns, p, unionType),
+  body: piece(definition.block, p, (body) => catchingReturn(body, () => withNames(body, "field", () => block(body)))),
   defined: `fn::${definition.name}`
 })
 
 /** The call of `fn::<name>` with these arguments, at offset `at`. */
-export const inlined = (p: Parser, name: string, args: ReadonlyArray<Expr>, at: number): Expr => {
+export const inlinedCall = (p: Parser, name: string, args: ReadonlyArray<Expr>, at: number): Expr => {
   const { inlining } = p
   if (inlining === undefined) return fail("functions defined in a database are not supported", at)
   const full = `fn::${name}`

@@ -7,7 +7,7 @@
 
 import { RecordId, RecordRange } from "../values/value.ts"
 import type { Destructured, Expr, Idiom, Part, Select } from "./ast.ts"
-import { expression, inherited, list } from "./parseExpression.ts"
+import { expression, expressionList, inherited } from "./parseExpression.ts"
 import { edgeRange, primary } from "./parsePrimary.ts"
 import type { Parser } from "./parser.ts"
 import {
@@ -25,7 +25,7 @@ import {
   peek,
   withNames
 } from "./parser.ts"
-import { condition, limits, selectTail } from "./parseSelect.ts"
+import { limitAndStart, selectTail, whereClause } from "./parseSelect.ts"
 
 const continues = (p: Parser): boolean => {
   const t = p.token
@@ -73,7 +73,7 @@ const part = (p: Parser): Part => {
       advance(p)
       return dot(p)
     default:
-      return lookup(p)
+      return graphStep(p)
   }
 }
 
@@ -97,7 +97,7 @@ const dot = (p: Parser): Part => {
   const field = name(p, "a field name")
   if (isOp(p, "(") && p.token.at === t.end) {
     advance(p)
-    return { kind: "method", name: field.toLowerCase(), args: withNames(p, "field", () => list(p, ")")) }
+    return { kind: "method", name: field.toLowerCase(), args: withNames(p, "field", () => expressionList(p, ")")) }
   }
   return { kind: "field", name: field }
 }
@@ -170,7 +170,7 @@ const recursion = (p: Parser, at: number): Part => {
 }
 
 /** A graph step; the current token is the arrow. */
-export const lookup = (p: Parser): Part => {
+export const graphStep = (p: Parser): Part => {
   const arrow = advance(p)
   if (arrow.text === "<~")
     return fail("record references (`<~`) need a schema with REFERENCE fields, and there is none here", arrow.at)
@@ -198,8 +198,8 @@ export const lookup = (p: Parser): Part => {
     return { ...base, ...subjects(query.from, fields), query, alias: closeLookup(p) }
   }
   const tables = edgeTables(p, fields)
-  const where = condition(p)
-  const { limit, start } = limits(p)
+  const where = whereClause(p)
+  const { limit, start } = limitAndStart(p)
   return { ...base, ...subjects(tables, fields), where, limit, start, alias: closeLookup(p) }
 }
 
@@ -252,7 +252,7 @@ const edgeTables = (p: Parser, fields: Array<string | undefined>): Array<Expr> =
 export const plainIdiom = (p: Parser): Idiom => {
   const at = p.token.at
   const first: Part =
-    isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->") ? lookup(p) : { kind: "field", name: name(p, "a field") }
+    isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->") ? graphStep(p) : { kind: "field", name: name(p, "a field") }
   const parts: Array<Part> = [first]
   while (continues(p)) parts.push(bounded(p, parts))
   return { kind: "idiom", at, start: undefined, parts }

@@ -15,13 +15,14 @@ import { Float, float, Geometry, Range, RecordRange, Regex, Special, Uuid } from
 import type { Expr, Idiom, Return } from "./ast.ts"
 import { closest, isConstantName, isFunctionName, refusalOf } from "./functionNames.ts"
 import { block, blockOf } from "./parseBlock.ts"
-import { expression, inherited, list } from "./parseExpression.ts"
-import { inlined } from "./parseFunction.ts"
-import { idiomRest, lookup, plainIdiom } from "./parseIdiom.ts"
+import { expression, expressionList, inherited } from "./parseExpression.ts"
+import { inlinedCall } from "./parseFunction.ts"
+import { graphStep, idiomRest, plainIdiom } from "./parseIdiom.ts"
 import type { Parser } from "./parser.ts"
 import {
   advance,
-  caught,
+  catchingReturn,
+  continueAt,
   eatOp,
   eatWord,
   expected,
@@ -35,11 +36,10 @@ import {
   nested,
   notReserved,
   peek,
-  resume,
   withNames
 } from "./parser.ts"
 import { select } from "./parseSelect.ts"
-import { castType, single, union } from "./parseType.ts"
+import { castType, singleType, unionType } from "./parseType.ts"
 
 const starters: ReadonlySet<string> = new Set([
   "(",
@@ -100,7 +100,7 @@ const start = (p: Parser): Expr => {
 const invoked = (p: Parser, fn: Expr): Expr => {
   if (!isOp(p, "(") || p.token.at !== p.token.after) return fn
   advance(p)
-  const call: Expr = { kind: "invoke", at: fn.at, fn, args: withNames(p, "field", () => list(p, ")")) }
+  const call: Expr = { kind: "invoke", at: fn.at, fn, args: withNames(p, "field", () => expressionList(p, ")")) }
   return isOp(p, ".") || isOp(p, "[") || isOp(p, "...") ? expected(p, "no path behind a call of a closure") : call
 }
 
@@ -126,14 +126,14 @@ const symbol = (p: Parser): Expr => {
       if (regex.kind === "bad") return fail(regex.text, regex.at)
       const fault = Regexes.faultOf(regex.text)
       if (fault !== undefined) fail(`this is not a valid regular expression: ${fault}`, regex.at)
-      resume(p, regex.end)
+      continueAt(p, regex.end)
       return literal(t.at, new Regex(regex.text), p.text.slice(t.at, regex.end))
     }
     case "->":
     case "<-":
     case "<->":
     case "<~":
-      return { kind: "idiom", at: t.at, start: undefined, parts: [lookup(p)] }
+      return { kind: "idiom", at: t.at, start: undefined, parts: [graphStep(p)] }
     case "@":
       advance(p)
       if (p.token.kind !== "op" || !/^(\.|\.\.\.|\[|->|<-|<->)$/.test(p.token.text)) expected(p, "a path behind `@`")
@@ -183,7 +183,7 @@ const word = (p: Parser): Expr => {
   if (upper === "SELECT" && !calls) return { kind: "subquery", at: t.at, query: select(p) }
   if (upper === "SELECT" && after.text === "(") return { kind: "subquery", at: t.at, query: select(p) }
   if (upper === "RETURN" && !calls) {
-    const query = returned(p, () => inherited(p))
+    const query = returnStatement(p, () => inherited(p))
     p.returns = true
     return { kind: "subquery", at: t.at, query }
   }
@@ -204,7 +204,7 @@ const isClause = (text: string): boolean =>
   )
 
 /** `RETURN e FETCH a, b`. */
-export const returned = (p: Parser, read: () => Expr): Return => {
+export const returnStatement = (p: Parser, read: () => Expr): Return => {
   const at = expectWord(p, "RETURN").at
   const value = read()
   const fetch: Array<Idiom> = []
@@ -247,10 +247,10 @@ const call = (p: Parser, first: Lex.Token): Expr => {
   }
   if (path.startsWith("fn::")) {
     advance(p)
-    return inlined(
+    return inlinedCall(
       p,
       written,
-      withNames(p, "field", () => list(p, ")")),
+      withNames(p, "field", () => expressionList(p, ")")),
       first.at
     )
   }
@@ -261,7 +261,7 @@ const call = (p: Parser, first: Lex.Token): Expr => {
   if (!isFunctionName(path)) fail(unknown("function", path), first.at)
   if (end === first.at) expected(p, "`(`")
   advance(p)
-  return { kind: "call", at: first.at, name: path, args: withNames(p, "field", () => list(p, ")")) }
+  return { kind: "call", at: first.at, name: path, args: withNames(p, "field", () => expressionList(p, ")")) }
 }
 
 const unknown = (what: string, path: string): string => {
@@ -318,7 +318,7 @@ const recordRange = (p: Parser, table: Lex.Token, from: Expr | undefined, at: nu
       next.kind === "quoted" ||
       next.kind === "param" ||
       (next.kind === "op" && (next.text === "[" || next.text === "{")))
-  if (!hasEnd) resume(p, end)
+  if (!hasEnd) continueAt(p, end)
   if (!hasEnd && inclusive) expected(p, "a record key directly behind `..=`")
   if (!hasEnd && (isOp(p, "-") || isOp(p, "+")) && p.token.at === end)
     expected(p, "a record key or a space behind `..`")
@@ -351,17 +351,17 @@ const keyAt = (p: Parser, at: number): Expr => {
   const bare = Lex.bareKey(p.text, at)
   const quote = p.text[bare.end]
   if (bare.text === "u" && (quote === "'" || quote === '"')) {
-    resume(p, at)
+    continueAt(p, at)
     const uuid = advance(p)
     return uuid.value instanceof Uuid ? literal(at, uuid.value, uuid.text) : fail("this is not a uuid", at)
   }
   if (bare.text !== "") {
     if (bare.text === "NaN" || bare.text === "Infinity")
       fail(`\`${bare.text}\` is a number; a key of that name is written in back-ticks`, at)
-    resume(p, bare.end)
+    continueAt(p, bare.end)
     return literal(at, /^[+-]?\d+$/.test(bare.text) ? RecordIds.intKey(bare.text) : bare.text, bare.text)
   }
-  resume(p, at)
+  continueAt(p, at)
   const t = p.token
   if (t.at !== at) return expected(p, "a record key directly behind the colon")
   if (t.kind === "quoted") {
@@ -375,7 +375,7 @@ const keyAt = (p: Parser, at: number): Expr => {
 
 const array = (p: Parser): Expr => {
   const at = expectOp(p, "[").at
-  const items = nested(p, () => list(p, "]"))
+  const items = nested(p, () => expressionList(p, "]"))
   if (!items.every(isLiteral)) return { kind: "array", at, items }
   return literal(
     at,
@@ -408,7 +408,7 @@ const braces = (p: Parser): Expr => {
     return { kind: "set", at, items: [] }
   }
   const head = nested(p, () => inherited(p))
-  if (eatOp(p, ",")) return { kind: "set", at, items: [head, ...nested(p, () => list(p, "}"))] }
+  if (eatOp(p, ",")) return { kind: "set", at, items: [head, ...nested(p, () => expressionList(p, "}"))] }
   // `{ $a = 1 }` was once a LET: the database refuses it, and parses `{ $a = 1, 2 }` as a set.
   if (first.kind === "param" && second.kind === "op" && second.text === "=")
     fail("a parameter is set with LET", first.at)
@@ -488,12 +488,12 @@ const closure = (p: Parser): Expr => {
       if (t.kind !== "param") expected(p, "a parameter such as `$value`, or `|`")
       advance(p)
       params.push(t.text)
-      types.push(!eatOp(p, ":") ? undefined : (castType(p) ?? single(p)))
+      types.push(!eatOp(p, ":") ? undefined : (castType(p) ?? singleType(p)))
       if (!eatOp(p, ",") && !isOp(p, "|")) expected(p, "`,` or `|`")
     }
   }
-  const result = eatOp(p, "->") ? union(p) : undefined
-  const body = caught(p, () => (result === undefined ? expression(p) : withNames(p, "field", () => block(p))))
+  const result = eatOp(p, "->") ? unionType(p) : undefined
+  const body = catchingReturn(p, () => (result === undefined ? expression(p) : withNames(p, "field", () => block(p))))
   return { kind: "closure", at, params, types, result, body }
 }
 

@@ -11,7 +11,7 @@ import { basicIdiom, plainIdiom } from "./parseIdiom.ts"
 import type { Parser } from "./parser.ts"
 import {
   advance,
-  caught,
+  catchingReturn,
   eatOp,
   eatWord,
   expectWord,
@@ -40,7 +40,7 @@ export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): 
       const only = readSources === sources && eatWord(p, "ONLY")
       const from = readSources(p)
       if (eatWord(p, "WITH")) indexHint(p)
-      const where = condition(p)
+      const where = whereClause(p)
       const split = eatWord(p, "SPLIT") ? (eatWord(p, "ON"), idioms(p, basicIdiom)) : []
       requireSelected(list, split, "SPLIT")
       if (split.length > 0 && isWord(p, "GROUP")) fail("SPLIT and GROUP cannot be used together", p.token.at)
@@ -52,7 +52,7 @@ export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): 
         order.map((o) => o.idiom),
         "ORDER BY"
       )
-      const { limit, start } = limits(p)
+      const { limit, start } = limitAndStart(p)
       const fetch = eatWord(p, "FETCH") ? idioms(p, plainIdiom) : []
       trailing(p)
       return {
@@ -86,7 +86,7 @@ const fields = (p: Parser): Array<Field> => {
 
 const single = (p: Parser, alias: (p: Parser) => Idiom = plainIdiom): Field => {
   const at = p.token.at
-  const expr = caught(p, () => expression(p))
+  const expr = catchingReturn(p, () => expression(p))
   return { kind: "expr", at, expr, alias: eatWord(p, "AS") ? alias(p) : undefined }
 }
 
@@ -149,8 +149,8 @@ const indexHint = (p: Parser): void => {
 }
 
 /** WHERE, if it comes next. */
-export const condition = (p: Parser): Expr | undefined =>
-  eatWord(p, "WHERE") ? caught(p, () => expression(p)) : undefined
+export const whereClause = (p: Parser): Expr | undefined =>
+  eatWord(p, "WHERE") ? catchingReturn(p, () => expression(p)) : undefined
 
 const groups = (p: Parser): Array<Idiom> | undefined => {
   if (!eatWord(p, "GROUP")) return undefined
@@ -180,7 +180,7 @@ const orders = (p: Parser): Array<OrderTerm> => {
 }
 
 /** LIMIT and START, in either order. */
-export const limits = (p: Parser): { readonly limit: Expr | undefined; readonly start: Expr | undefined } => {
+export const limitAndStart = (p: Parser): { readonly limit: Expr | undefined; readonly start: Expr | undefined } => {
   let limit: Expr | undefined, start: Expr | undefined
   for (let i = 0; i < 2; i++) {
     if (limit === undefined && eatWord(p, "LIMIT")) {

@@ -8,7 +8,7 @@ import * as Lex from "../values/lex.ts"
 import { isNumber } from "../values/number.ts"
 import { objectKey, render } from "../values/text.ts"
 import type { Parser } from "./parser.ts"
-import { advance, eatOp, expected, fail, isOp, isWord, name, nested, resume } from "./parser.ts"
+import { advance, continueAt, eatOp, expected, fail, isOp, isWord, name, nested } from "./parser.ts"
 
 const known: ReadonlySet<string> = new Set([
   "any",
@@ -42,20 +42,20 @@ const generic: ReadonlySet<string> = new Set(["array", "set", "record", "geometr
 /** Consumes the `<` before a type; `<-1>` begins with one too, where no graph step is possible. */
 const eatOpening = (p: Parser): boolean => {
   if (!isOp(p, "<-") || !/\d/.test(p.text[p.token.end] ?? "")) return eatOp(p, "<")
-  resume(p, p.token.at + 1)
+  continueAt(p, p.token.at + 1)
   return true
 }
 
 /** A type between `<` and `>`, both consumed; undefined without a `<`. */
 export const castType = (p: Parser): string | undefined => {
   if (!eatOpening(p)) return undefined
-  const type = union(p)
+  const type = unionType(p)
   if (!eatOp(p, ">")) expected(p, "`>`")
   return type
 }
 
 /** Types separated by `|`, each once; `any` absorbs the others, and `option` comes first. */
-export const union = (p: Parser): string => {
+export const unionType = (p: Parser): string => {
   const first = firstOf(p)
   return first[0] === "any" ? "any" : joined([...first, ...others(p)])
 }
@@ -89,21 +89,21 @@ const literal = (p: Parser): string | undefined => {
   if (p.token.kind === "ident" && (p.token.text === "NaN" || p.token.text === "Infinity")) return advance(p).text
   if (p.token.kind === "string") return render(advance(p).text)
   if (isWord(p, "TRUE") || isWord(p, "FALSE")) return advance(p).text.toLowerCase()
-  if (eatOp(p, "[")) return `[${listUpTo(p, "]", union).join(", ")}]`
+  if (eatOp(p, "[")) return `[${listUpTo(p, "]", unionType).join(", ")}]`
   return eatOp(p, "{") ? `{ ${listUpTo(p, "}", entry).join(", ")} }` : undefined
 }
 
 const signed = (p: Parser): string => {
   const number = /\d/.test(p.text[p.token.end] ?? "") ? Lex.number(p.text, p.token.at, p.token.after) : undefined
   if (number?.kind !== "value" || !isNumber(number.value)) return expected(p, "a type")
-  resume(p, number.end)
+  continueAt(p, number.end)
   return render(number.value)
 }
 
 const entry = (p: Parser): string => {
   const key = p.token.kind === "string" ? advance(p).text : name(p, "a field")
   if (!eatOp(p, ":")) expected(p, "`:`")
-  return `${objectKey(key)}: ${union(p)}`
+  return `${objectKey(key)}: ${unionType(p)}`
 }
 
 const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): ReadonlyArray<string> =>
@@ -117,7 +117,7 @@ const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): Readonly
   })
 
 /** One type without a union. */
-export const single = (p: Parser): string => joined(firstOf(p))
+export const singleType = (p: Parser): string => joined(firstOf(p))
 
 /** One type other than `option`. */
 const one = (p: Parser): string => {
@@ -130,7 +130,7 @@ const one = (p: Parser): string => {
   if (!eatOpening(p)) return base
   if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, opening)
   const args = [
-    base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))
+    base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => unionType(p))
   ]
   while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")

@@ -58,7 +58,7 @@ export const advance = (p: Parser): Token => {
 }
 
 /** Continues at `at` (after a piece with rules of its own). */
-export const resume = (p: Parser, at: number): void => {
+export const continueAt = (p: Parser, at: number): void => {
   p.token = Lex.next(p.text, at)
 }
 
@@ -150,7 +150,7 @@ export const nested = <A>(p: Parser, body: () => A): A => {
 }
 
 /** Parses an expression that catches its own RETURN. */
-export const caught = (p: Parser, body: () => Expr): Expr => {
+export const catchingReturn = (p: Parser, body: () => Expr): Expr => {
   const before = p.returns
   p.returns = false
   const value = body()

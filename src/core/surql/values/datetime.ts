@@ -155,7 +155,7 @@ const earliest = -8334601228800,
  * A datetime from whole nanoseconds since the epoch; `undefined` beyond the years -262143 and 262142, as in the
  * database.
  */
-export const within = (nanos: bigint): Datetime | undefined => {
+export const fromNanosInRange = (nanos: bigint): Datetime | undefined => {
   const d = fromNanos(nanos)
   return d.seconds >= earliest && d.seconds <= latest ? d : undefined
 }

@@ -38,7 +38,7 @@ export const docOf = (table: string, content: Obj, without?: string): Record<str
   for (const name of Object.keys(content)) {
     if (name === without) continue
     const value = content[name]
-    setField(doc, name, value instanceof RecordId && name !== "id" ? RecordIds.shared(value) : value)
+    setField(doc, name, value instanceof RecordId && name !== "id" ? RecordIds.sharedId(value) : value)
   }
   return doc
 }

@@ -22,8 +22,8 @@ const unitNanos: { readonly [unit: string]: bigint } = {
 
 const piece = /(\d[\d_]*)(ns|us|µs|μs|ms|s|m|h|d|w|y)/g
 /** Pattern of a duration in text. */
-export const written = `(?:${piece.source})+`
-const whole = new RegExp(`^${written}$`)
+export const durationPattern = `(?:${piece.source})+`
+const whole = new RegExp(`^${durationPattern}$`)
 
 const mostSeconds = 18446744073709551615n
 

@@ -6,7 +6,7 @@
  * neither can be mistaken for the other. Keys are sorted, so equal content gives equal text.
  */
 import * as Datetimes from "./datetime.ts"
-import { D } from "./number.ts"
+import { WideDecimal } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 import {
@@ -123,7 +123,7 @@ const reviveTag = (t: ReadonlyArray<unknown>): Value => {
     case "d":
       return Datetimes.parse(a)
     case "n":
-      return new Decimal(new D(a))
+      return new Decimal(new WideDecimal(a))
     case "u":
       return new Duration(typeof a === "string" ? BigInt(a) : a, b)
     case "id":

@@ -178,7 +178,7 @@ const asDecimal = (json: number | bigint, digits: string, type: string): Value =
 
 const scalar = (json: unknown, name: string): Value => {
   if (typeof json === "bigint") return name === "float" ? Number(json) : asDecimal(json, String(json), name)
-  if (typeof json === "number") return name === "float" ? float(json) : asDecimal(json, Text.positional(json), name)
+  if (typeof json === "number") return name === "float" ? float(json) : asDecimal(json, Text.positionalText(json), name)
   if (typeof json !== "string") return json as Value
   switch (name) {
     case "datetime":

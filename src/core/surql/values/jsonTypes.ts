@@ -79,7 +79,7 @@ const typesOf = (doc: Obj): { readonly [path: string]: string } =>
   Object.fromEntries(collect(doc).map(([path, type]) => [path.slice(1), type]))
 
 /** A record without its id as JSON, with its types. */
-export const split = ({
+export const jsonWithTypes = ({
   id: _,
   ...content
 }: Obj): {
@@ -89,6 +89,6 @@ export const split = ({
 
 /** The record as a receiver of JSON with types decodes it. */
 export const asSent = (doc: Obj): Obj => {
-  const { json, types } = split(doc)
+  const { json, types } = jsonWithTypes(doc)
   return { ...(fromJsonTyped(json, types, "plain") as Obj), id: doc["id"] }
 }

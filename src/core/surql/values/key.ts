@@ -6,7 +6,7 @@
  * string that does is escaped.
  */
 
-import { D, toDecimal } from "./number.ts"
+import { toDecimal, WideDecimal } from "./number.ts"
 import { sortedKeys } from "./order.ts"
 import * as Text from "./text.ts"
 import type { Obj, Value } from "./value.ts"
@@ -19,7 +19,7 @@ const numberKey = (v: bigint | Decimal): number | string => {
   }
   const exact = v.value,
     near = exact.toNumber()
-  return toDecimal(near).eq(exact) ? near : "\u0000n" + new D(exact).toFixed()
+  return toDecimal(near).eq(exact) ? near : "\u0000n" + new WideDecimal(exact).toFixed()
 }
 
 /** A key for one value (see above). NaN is equal to itself, as Map has it. */

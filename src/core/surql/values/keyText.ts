@@ -155,7 +155,7 @@ export const keyText = (key: RecordKey): string =>
   isComposite(key) ? ordered(key) + wellFormed(Encode.encode(key as Value)) : ordered(key)
 
 /** All keys equal to a key have texts between these two, ends included, and no other keys do. */
-export const placeOf = (key: RecordKey): { readonly first: string; readonly last: string } => {
+export const textRangeOf = (key: RecordKey): { readonly first: string; readonly last: string } => {
   const first = ordered(key)
   return { first, last: isComposite(key) ? first + "\u{10ffff}" : first }
 }

@@ -31,7 +31,7 @@ const isIdentStart = (c: number): boolean => (c >= 97 && c <= 122) || (c >= 65 &
 const isIdent = (c: number): boolean => isIdentStart(c) || isDigit(c)
 
 /** The first position at or behind `at` that is neither white space nor comment; -1 in a comment that never ends. */
-export const skip = (text: string, at: number): number => {
+export const skipBlanks = (text: string, at: number): number => {
   for (;;) {
     const c = text.charCodeAt(at)
     if (c === 32 || (c >= 9 && c <= 13) || c === 0xa0 || c === 0xfeff || c === 0x2028 || c === 0x2029) at++
@@ -126,7 +126,7 @@ const prefixed = (prefix: string, content: string, source: string, at: number, e
 }
 
 const numberAt = /\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d[\d_]*)?/y
-const durationAt = new RegExp(`${Durations.written}(?![A-Za-z0-9_])`, "y")
+const durationAt = new RegExp(`${Durations.durationPattern}(?![A-Za-z0-9_])`, "y")
 
 /** A number or duration that starts at `at` (a digit, or a sign directly before one). */
 export const number = (text: string, at: number, after: number): Token => {
@@ -193,7 +193,7 @@ const operators1 = new Set(Array.from("+-*/%<>=!()[]{},;:.|?@$&~×÷∈∉∋∌
 
 /** The token at or behind `from`. */
 export const next = (text: string, from: number): Token => {
-  const at = skip(text, from)
+  const at = skipBlanks(text, from)
   if (at < 0) return bad("this comment is never closed", from, from)
   if (at >= text.length) return token("end", "", undefined, at, at, from)
   const c = text.charCodeAt(at)

@@ -3,7 +3,7 @@
  *
  * Why so: a set is equal whatever order it was written in, so it is normalised once when it is made.
  */
-import { compare, same, sortValues } from "./order.ts"
+import { compare, equalWithoutPatterns, sortValues } from "./order.ts"
 import type { Value } from "./value.ts"
 import { SetValue } from "./value.ts"
 
@@ -12,7 +12,9 @@ export const makeSet = (items: ReadonlyArray<Value>, keep: "first" | "last" = "f
   const sorted = sortValues(items, compare)
   return new SetValue(
     sorted.filter((item, i) =>
-      keep === "first" ? i === 0 || !same(item, sorted[i - 1]) : i === sorted.length - 1 || !same(item, sorted[i + 1])
+      keep === "first"
+        ? i === 0 || !equalWithoutPatterns(item, sorted[i - 1])
+        : i === sorted.length - 1 || !equalWithoutPatterns(item, sorted[i + 1])
     )
   )
 }

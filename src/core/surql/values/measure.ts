@@ -68,9 +68,9 @@ export const area = (g: Geometry): number =>
   ].reduce((a, b) => a + b, 0)
 
 /** Coordinates within the bounds of longitude and latitude. */
-export const onEarth = (g: Geometry): boolean =>
+export const isOnEarth = (g: Geometry): boolean =>
   pointsOf(field(g.value, "coordinates")).every(([x, y]) => x >= -180 && x <= 180 && y >= -90 && y <= 90) &&
-  membersOf(g).every(onEarth)
+  membersOf(g).every(isOnEarth)
 
 /** A weighted mean of points: `x` and `y` are sums of coordinate times weight. */
 interface Mean {

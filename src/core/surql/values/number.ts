@@ -11,18 +11,18 @@ import type { Value } from "./value.ts"
 import { Decimal, Float, int } from "./value.ts"
 
 /** Decimal arithmetic wide enough that only {@link roundToDecimal} rounds to the database's size. */
-export const D = DecimalNumber.clone({
+export const WideDecimal = DecimalNumber.clone({
   precision: 64,
   rounding: DecimalNumber.ROUND_HALF_EVEN,
   toExpNeg: -9e15,
   toExpPos: 9e15,
   modulo: DecimalNumber.ROUND_DOWN
 })
-export type Dec = InstanceType<typeof D>
+export type Dec = InstanceType<typeof WideDecimal>
 
 export type NumberValue = number | bigint | Float | Decimal
 
-const limit = new D("79228162514264337593543950335")
+const limit = new WideDecimal("79228162514264337593543950335")
 const mostPlaces = 28
 
 type Rounding = DecimalNumber.Rounding
@@ -40,7 +40,7 @@ export const roundToDecimal = (value: Dec, rounding: Rounding = DecimalNumber.RO
     places > 0 &&
     rounded
       .abs()
-      .times(new D(10).pow(Math.max(rounded.decimalPlaces(), 0)))
+      .times(new WideDecimal(10).pow(Math.max(rounded.decimalPlaces(), 0)))
       .gt(limit)
   ) {
     places--
@@ -66,7 +66,7 @@ export const parseDecimal = (text: string): Decimal | undefined => {
   if (match === null) return undefined
   const [, fraction = "", exponent] = match
   if (exponent !== undefined && fraction.length - Number(exponent) > mostPlaces) return undefined
-  return decimal(new D(text.replaceAll("_", "")), DecimalNumber.ROUND_HALF_UP)
+  return decimal(new WideDecimal(text.replaceAll("_", "")), DecimalNumber.ROUND_HALF_UP)
 }
 
 export const isNumber = (v: Value): v is NumberValue =>
@@ -74,10 +74,12 @@ export const isNumber = (v: Value): v is NumberValue =>
 
 /** A float as a decimal for comparisons: exact for whole numbers, else by its shortest text. */
 export const toDecimal = (v: number | bigint | Float | Dec): Dec => {
-  if (typeof v === "bigint") return new D(v.toString())
+  if (typeof v === "bigint") return new WideDecimal(v.toString())
   const n = v instanceof Float ? v.value : v
   if (typeof n !== "number") return n
-  return Number.isInteger(n) && Math.abs(n) > 9007199254740991 ? new D(BigInt(n).toString()) : new D(n)
+  return Number.isInteger(n) && Math.abs(n) > 9007199254740991
+    ? new WideDecimal(BigInt(n).toString())
+    : new WideDecimal(n)
 }
 
 const mostBits = 1n << 96n
@@ -108,7 +110,7 @@ const roundedFraction = (n: number): Dec => {
   }
   for (; scale > 28; scale--) mantissa = tenth(mantissa)
   for (; scale > 0 && mantissa >= mostDigits; scale--) mantissa = tenth(mantissa)
-  return new D(`${n < 0 ? "-" : ""}${mantissa}e-${scale}`)
+  return new WideDecimal(`${n < 0 ? "-" : ""}${mantissa}e-${scale}`)
 }
 
 /**
@@ -120,7 +122,7 @@ export const asDecimal = (v: number | bigint | Float | Dec): Dec => {
   return String(n)
     .replace(/e.*|[^0-9]/g, "")
     .replace(/^0+/, "").length <= 15
-    ? new D(n)
+    ? new WideDecimal(n)
     : roundedFraction(n)
 }
 
@@ -151,7 +153,8 @@ const decimalToFloat = (value: DecimalNumber): number => {
   if (places === 0) return value.toNumber()
   const size = value.abs(),
     whole = size.trunc()
-  const sum = whole.toNumber() + new D(size.sub(whole)).times(new D(10).pow(places)).toNumber() / 10 ** places
+  const sum =
+    whole.toNumber() + new WideDecimal(size.sub(whole)).times(new WideDecimal(10).pow(places)).toNumber() / 10 ** places
   const scale = powerOfTen(places),
     scaled = sum * scale
   const rounded = (Number.isInteger(scaled) ? scaled : Math.round(scaled)) / scale
@@ -189,7 +192,7 @@ export const compareNumbers = (left: NumberValue, right: NumberValue): number =>
 
 /** A float as its binary value, as far as needed to compare it with any decimal; others unchanged. */
 export const binaryValue = (n: number | bigint | Dec): number | bigint | Dec =>
-  typeof n === "number" && !Number.isInteger(n) && Number.isFinite(n) ? new D(n.toPrecision(100)) : n
+  typeof n === "number" && !Number.isInteger(n) && Number.isFinite(n) ? new WideDecimal(n.toPrecision(100)) : n
 
 /** As {@link compareNumbers}, but beside a decimal a float counts by its binary value: `0.1f` is above `0.1dec`. */
 export const compareExactly = (a: NumberValue, b: NumberValue): number =>

@@ -246,7 +246,7 @@ const compareRecordRanges = (a: RecordValue, b: RecordValue): number =>
 
 /**
  * The language's `=`: numbers exactly across kinds, a regex with a string it matches, and (D1) a string with a record
- * id of the same text. Deep, but what lies inside arrays, sets and objects is {@link same}.
+ * id of the same text. Deep, but what lies inside arrays, sets and objects is {@link equalWithoutPatterns}.
  */
 export const equal = (a: Value, b: Value): boolean => {
   if (a === b) return true
@@ -262,13 +262,13 @@ export const equal = (a: Value, b: Value): boolean => {
   if (a instanceof RecordId) return b instanceof RecordId && sameRecord(a, b)
   if (Array.isArray(a)) return Array.isArray(b) && equalItems(a, b)
   if (a instanceof SetValue) return b instanceof SetValue && equalItems(a.items, b.items)
-  if (isObj(a)) return isObj(b) && equalObjects(a, b, same)
+  if (isObj(a)) return isObj(b) && equalObjects(a, b, equalWithoutPatterns)
   return compare(a, b) === 0
 }
 
 const equalItems = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean => {
   if (a.length !== b.length) return false
-  for (let i = 0; i < a.length; i++) if (!same(a[i], b[i])) return false
+  for (let i = 0; i < a.length; i++) if (!equalWithoutPatterns(a[i], b[i])) return false
   return true
 }
 
@@ -317,10 +317,10 @@ const identicalSpecial = (a: Special, b: Special): boolean => {
 }
 
 /** `==`: as {@link equal}, but text is not matched with a pattern. */
-export const same = (a: Value, b: Value): boolean => {
+export const equalWithoutPatterns = (a: Value, b: Value): boolean => {
   if (a === b) return true
   if (typeof a === "string") return typeof b === "object" && b instanceof RecordId && b.text === a
-  return typeof b === "string" ? same(b, a) : equal(a, b)
+  return typeof b === "string" ? equalWithoutPatterns(b, a) : equal(a, b)
 }
 
 /** Truth as in WHERE, AND, OR and `?:`. */

@@ -3,7 +3,7 @@
  *
  * Parsing is as strict as the database's grammar, with a lenient variant for feeds that do not escape.
  */
-import { skip } from "./lex.ts"
+import { skipBlanks } from "./lex.ts"
 import { readKey } from "./literal.ts"
 import { unescape } from "./names.ts"
 import { compareKeys as orderKeys } from "./order.ts"
@@ -98,7 +98,7 @@ const beginning =
  * its key, as in the database. A table name does not begin with a digit.
  */
 export const parseWritten = (text: string): RecordId | undefined => {
-  const from = skip(text, 0),
+  const from = skipBlanks(text, 0),
     written = from < 0 ? "" : text.slice(from).trimEnd()
   if (/^\d/.test(written)) return undefined
   const whole = parse(written),
@@ -132,7 +132,7 @@ let remembered = 0
  * The id object of an equal id seen recently: records that refer to one record then share one object, which is in the
  * cache when the next change names it, and is not compared.
  */
-export const shared = (id: RecordId): RecordId => {
+export const sharedId = (id: RecordId): RecordId => {
   const { raw, table } = id,
     told = typeof raw === "object" ? raw.text : raw
   const known = newer.get(table)?.get(told)

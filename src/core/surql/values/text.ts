@@ -42,7 +42,7 @@ const shortest = (n: number): string => {
 }
 
 /** A JavaScript number in positional notation (the database never prints exponents). */
-export const positional = (n: number): string => {
+export const positionalText = (n: number): string => {
   const text = shortest(n)
   const at = text.indexOf("e")
   if (at < 0) return Object.is(n, -0) ? "-0" : text
@@ -59,7 +59,7 @@ export const positional = (n: number): string => {
 }
 
 const floatText = (n: number): string =>
-  Number.isFinite(n) ? positional(n) + "f" : n !== n ? "NaN" : n > 0 ? "Infinity" : "-Infinity"
+  Number.isFinite(n) ? positionalText(n) + "f" : n !== n ? "NaN" : n > 0 ? "Infinity" : "-Infinity"
 
 /** A string literal: single quotes unless it holds one. */
 export const quote = (text: string): string =>

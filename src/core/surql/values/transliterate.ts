@@ -56,7 +56,7 @@ const wordOf = (codePoint: number, lettersOnly: boolean): string | undefined => 
  * The lower-case ASCII that a non-ASCII character sorts as: empty for an accent alone, `undefined` if it sorts as
  * itself.
  */
-export const collated = (codePoint: number): string | undefined => wordOf(codePoint, true)?.trim()
+export const collationOf = (codePoint: number): string | undefined => wordOf(codePoint, true)?.trim()
 
 /** Characters that are empty in the database's table, and missing in this one: controls, and the byte order mark. */
 const dropped = /[\0-\x1f\x7f\ufeff]/g

@@ -4,8 +4,8 @@
  * Making a value costs less: `array::repeat` of one object makes references, but a row's digest, hash and answer are as
  * long as if each were an object of its own.
  */
-import { walk } from "../evaluate/charge.ts"
-import { type Budget, make } from "../evaluate/scope.ts"
+import { payWalk } from "../evaluate/charge.ts"
+import { type Budget, spendBytes } from "../evaluate/scope.ts"
 import { encode } from "../values/encode.ts"
 import type { Obj, Value } from "../values/value.ts"
 import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
@@ -76,8 +76,8 @@ export const bytesWritten = (v: Value, most: number): number => Math.min(most - 
 
 /** Pays for writing a value: a step per part, and its bytes. Fails if the budget is used up. */
 export const payWriting = (b: Budget, v: Value): void => {
-  if (typeof v === "object" && v !== null) walk(b, v)
-  make(b, bytesWritten(v, Math.max(0, b.bytes)))
+  if (typeof v === "object" && v !== null) payWalk(b, v)
+  spendBytes(b, bytesWritten(v, Math.max(0, b.bytes)))
 }
 
 /** The text of {@link encode} for a value, paid for. */

@@ -3,7 +3,7 @@
  */
 import { expect } from "vitest"
 import { runs, seeded } from "../../../../kit/data/random.ts"
-import { noRank, OrderedRows, rowsOf } from "../../../../src/core/ivm/index/orderedRows.ts"
+import { noRank, OrderedRows, tableOrderOf } from "../../../../src/core/ivm/index/orderedRows.ts"
 import { leadOf, type Ordering } from "../../../../src/core/ivm/store/ordering.ts"
 import type { RecordSlot, SlotRef } from "../../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../../src/core/ivm/store/store.ts"
@@ -38,7 +38,7 @@ seeded(
       const table = store.table("t")
       // A slot keeps its place while an index follows its table.
       table.indexes.push({ move: () => undefined })
-      const rows = new OrderedRows(rowsOf(ordering, table))
+      const rows = new OrderedRows(tableOrderOf(ordering, table))
       const read = (rank: number, count: number, leads: Array<Value>): ReadonlyArray<RecordSlot> => {
         const refs: Array<SlotRef> = []
         rows.read(rank, count, refs, leads)

@@ -14,10 +14,10 @@ import { newWorkCounters } from "../../../../src/core/ivm/workCounters.ts"
 import type { Change } from "../../../../src/core/record/change.ts"
 import { compile, run } from "../../../../src/core/surql/evaluate/evaluate.ts"
 import { fromRecords } from "../../../../src/core/surql/evaluate/memory.ts"
-import { budget, type Compiled, type Source } from "../../../../src/core/surql/evaluate/scope.ts"
+import { type Compiled, makeBudget, type Source } from "../../../../src/core/surql/evaluate/scope.ts"
 import type { Select } from "../../../../src/core/surql/syntax/ast.ts"
 import { parseSelect } from "../../../../src/core/surql/syntax/parse.ts"
-import { D } from "../../../../src/core/surql/values/number.ts"
+import { WideDecimal } from "../../../../src/core/surql/values/number.ts"
 import { isTruthy } from "../../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../../src/core/surql/values/recordId.ts"
 import {
@@ -111,7 +111,7 @@ const naive = (filter: string): ((doc: Obj, params: Params, source: Source) => b
   const where = compiled.get(filter) ?? compile(parsed(queryOf(filter)).where!)
   compiled.set(filter, where)
   return (doc, params, source) => {
-    const value = run(where, { doc, params, parent: undefined, source, budget: budget(1e9, "none") })
+    const value = run(where, { doc, params, parent: undefined, source, budget: makeBudget(1e9, "none") })
     return Either.isRight(value) && isTruthy(value.right)
   }
 }
@@ -140,8 +140,8 @@ const scalars: ReadonlyArray<Value> = [
   new Float(-0),
   new Float(1.5),
   new Float(NaN),
-  new Decimal(new D("1.0")),
-  new Decimal(new D("2.5")),
+  new Decimal(new WideDecimal("1.0")),
+  new Decimal(new WideDecimal("2.5")),
   9007199254740993n,
   "",
   "x",

@@ -7,16 +7,16 @@
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
 import { same, sameList } from "../../../../kit/checks/same.ts"
-import { type Summing, sumInOrder } from "../../../../src/core/ivm/operators/floatSum.ts"
-import { type Entry, GroupScan } from "../../../../src/core/ivm/operators/groupScan.ts"
+import { type SummedColumn, sumInOrder } from "../../../../src/core/ivm/operators/floatSum.ts"
+import { type GroupEntry, GroupScan } from "../../../../src/core/ivm/operators/groupScan.ts"
 import { add } from "../../../../src/core/surql/evaluate/arithmetic.ts"
-import { usable } from "../../../../src/core/surql/evaluate/select/group.ts"
+import { aggregatedPart } from "../../../../src/core/surql/evaluate/select/group.ts"
 import { encode } from "../../../../src/core/surql/values/encode.ts"
 import { parseDecimal } from "../../../../src/core/surql/values/number.ts"
 import * as Ids from "../../../../src/core/surql/values/recordId.ts"
 import { float, type Value } from "../../../../src/core/surql/values/value.ts"
 
-const entry = (at: number, value: Value): Entry => ({
+const entry = (at: number, value: Value): GroupEntry => ({
   id: Ids.make("t", at),
   sourceIndex: 0,
   group: undefined,
@@ -24,9 +24,9 @@ const entry = (at: number, value: Value): Entry => ({
   values: [value]
 })
 
-const summing: Summing = { call: 0, column: 0, take: usable("math::sum") }
+const summing: SummedColumn = { call: 0, column: 0, take: aggregatedPart("math::sum") }
 
-const plainly = (entries: Iterable<Entry>): string => {
+const plainly = (entries: Iterable<GroupEntry>): string => {
   let sum: Value = 0
   for (const { values } of entries) {
     const value = summing.take(values[0])
@@ -57,7 +57,7 @@ test("L1 a sum in scan order is bit for bit what adding up gives, after every ch
       FastCheck.nat(),
       (temper, count, steps, seed) => {
         const value = (n: number): Value => tempers[temper]!(n)
-        const held = new Map<number, Entry>()
+        const held = new Map<number, GroupEntry>()
         for (let i = 0; i < count; i++) held.set(i, entry(i, value(Math.imul(i + seed, 2654435761) >>> 4)))
         const scan = new GroupScan([...held.values()])
         const check = (): void =>

@@ -15,7 +15,7 @@ import { root } from "../../../../kit/rules/source.ts"
 import { between, functionsTable } from "../../../../scripts/docs/functionsTable.ts"
 import { functions } from "../../../../src/core/surql/evaluate/functions.ts"
 import { fromRecords } from "../../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../../src/core/surql/evaluate/select/select.ts"
 import { isConstantName, isFunctionName, refusalOf, refusals } from "../../../../src/core/surql/syntax/functionNames.ts"
 import { parseStatements } from "../../../../src/core/surql/syntax/parse.ts"
@@ -97,7 +97,7 @@ describe("functions and integers", () => {
     if (Either.isLeft(parsed)) throw new Error(parsed.left.message)
     const [statement] = parsed.right
     expect(["Left", "Right"]).toContain(
-      evaluate(statement!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST_STEPS") })._tag
+      evaluate(statement!, { source: fromRecords([]), params: {}, budget: makeBudget(1e6, "TEST_STEPS") })._tag
     )
   })
 })

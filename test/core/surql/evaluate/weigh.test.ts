@@ -6,7 +6,7 @@
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../../src/core/surql/evaluate/memory.ts"
-import { budget } from "../../../../src/core/surql/evaluate/scope.ts"
+import { makeBudget } from "../../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../../src/core/surql/evaluate/select/select.ts"
 import { maxLevels, maxParts } from "../../../../src/core/surql/evaluate/weigh.ts"
 import { parseStatements } from "../../../../src/core/surql/syntax/parse.ts"
@@ -16,7 +16,7 @@ const reason = (text: string): string => {
   const answer = evaluate(statement!, {
     source: fromRecords([]),
     params: {},
-    budget: budget(5e6, "TEST", Infinity, 1e9)
+    budget: makeBudget(5e6, "TEST", Infinity, 1e9)
   })
   return Either.isLeft(answer) ? answer.left.reason : "answered"
 }

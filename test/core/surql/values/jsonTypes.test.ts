@@ -2,7 +2,7 @@
 import { expect, test } from "vitest"
 import * as JsonText from "../../../../src/core/jsonText.ts"
 import { fromJsonTyped, toJson } from "../../../../src/core/surql/values/json.ts"
-import { asSent, split } from "../../../../src/core/surql/values/jsonTypes.ts"
+import { asSent, jsonWithTypes } from "../../../../src/core/surql/values/jsonTypes.ts"
 import { identical } from "../../../../src/core/surql/values/order.ts"
 import type { Obj } from "../../../../src/core/surql/values/value.ts"
 import { constant } from "../engine.ts"
@@ -18,7 +18,7 @@ const records = [
 test("D1 a record that goes as JSON with its types comes out as it was: exact numbers, bytes, mixed lists, odd names", () => {
   for (const text of records) {
     const doc = constant(text) as Obj
-    const sent = split(doc)
+    const sent = jsonWithTypes(doc)
     expect(JsonText.write(JsonText.parse(JsonText.write(sent))), text).toBe(JsonText.write(sent))
     expect(identical(asSent(doc), doc), `${text}\n${JsonText.write(sent)}`).toBe(true)
   }

@@ -7,8 +7,8 @@
 import { FastCheck as fc } from "effect"
 import { expect, test } from "vitest"
 import { runs, seed } from "../../../../kit/data/random.ts"
-import { isKey, keyText, placeOf, wellFormed } from "../../../../src/core/surql/values/keyText.ts"
-import { D, decimal } from "../../../../src/core/surql/values/number.ts"
+import { isKey, keyText, textRangeOf, wellFormed } from "../../../../src/core/surql/values/keyText.ts"
+import { decimal, WideDecimal } from "../../../../src/core/surql/values/number.ts"
 import { compareKeys, compareRecords, compareStrings } from "../../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../../src/core/surql/values/recordId.ts"
 import {
@@ -74,7 +74,7 @@ const number: fc.Arbitrary<Value> = fc.oneof(
       "0.0000000000000000000000000001",
       "12"
     )
-    .map((n) => decimal(new D(n))!)
+    .map((n) => decimal(new WideDecimal(n))!)
 )
 
 const { value } = fc.letrec<{ value: Value }>((tie) => ({
@@ -132,7 +132,7 @@ test("keys as text order as keys do, by code point and by bytes; the texts of tw
   fc.assert(
     fc.property(key, key, (a, b) => {
       const wanted = Math.sign(compareKeys(a, b))
-      const places = Math.sign(compareStrings(placeOf(a).first, placeOf(b).first))
+      const places = Math.sign(compareStrings(textRangeOf(a).first, textRangeOf(b).first))
       expect(places).toBe(wanted)
       const found = Math.sign(byBytes(keyText(a), keyText(b)))
       expect(found).toBe(Math.sign(compareStrings(keyText(a), keyText(b))))
@@ -142,8 +142,8 @@ test("keys as text order as keys do, by code point and by bytes; the texts of tw
       expect(found === 0).toBe(idA.text === idB.text)
       expect(compareRecords(idA, idB) === 0).toBe(idA.text === idB.text)
       // Between its two places lies a key with all that are equal to it, and no other.
-      expect(byBytes(placeOf(a).first, keyText(b)) <= 0).toBe(wanted <= 0)
-      expect(byBytes(keyText(b), placeOf(a).last) <= 0).toBe(wanted >= 0)
+      expect(byBytes(textRangeOf(a).first, keyText(b)) <= 0).toBe(wanted <= 0)
+      expect(byBytes(keyText(b), textRangeOf(a).last) <= 0).toBe(wanted >= 0)
       expect(keyText(a)).not.toContain("\u0000")
       expect(isKey(a as Value)).toBe(true)
     }),

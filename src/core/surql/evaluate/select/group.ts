@@ -20,7 +20,7 @@ import { canFail, compile } from "../evaluate.ts"
 import { EvalError, raise } from "../failure.ts"
 import { functions } from "../functions.ts"
 import type { Compiled, Scope, Slices } from "../scope.ts"
-import { keepBytes, make, spend } from "../scope.ts"
+import { keepBytes, spendBytes, spendSteps } from "../scope.ts"
 import { outputNames } from "./project.ts"
 import { removeAt, setPath } from "./shape.ts"
 
@@ -137,7 +137,7 @@ export interface GroupRows {
 }
 
 /** One aggregate call, or (without a name) the array of a field's values. */
-export interface Call {
+export interface AggregateCall {
   readonly name: string
   /** The column of its argument; `undefined` for `count()`. */
   readonly column: number | undefined
@@ -153,7 +153,7 @@ type Output = (results: ReadonlyArray<Value>, key: ReadonlyArray<Value>, outer: 
 const floats: ReadonlySet<string> = new Set(["math::mean", "math::stddev", "math::variance"])
 
 /** The part of a value that an aggregate uses; undefined for a value that it skips, as the database does. */
-export const usable = (name: string): ((v: Value) => Value) => {
+export const aggregatedPart = (name: string): ((v: Value) => Value) => {
   if (floats.has(name)) return (v) => (v instanceof Decimal ? float(toFloat(v)) : isNumber(v) ? v : undefined)
   return name.startsWith("math::")
     ? (v) => (isNumber(v) ? v : undefined)
@@ -162,7 +162,7 @@ export const usable = (name: string): ((v: Value) => Value) => {
 
 const usableItems = (name: string, items: ReadonlyArray<Value>): ReadonlyArray<Value> =>
   name.startsWith("math::") || name.startsWith("time::")
-    ? items.map(usable(name)).filter((v) => v !== undefined)
+    ? items.map(aggregatedPart(name)).filter((v) => v !== undefined)
     : items
 
 /** Whether the planner lets a failure of this expression fail the whole query. */
@@ -190,7 +190,7 @@ type Param = Extract<Expr, { kind: "param" }>
 /** Collects the needs of a grouping's outputs: the columns evaluated per row, and the calls over them. */
 class Needs {
   readonly columns: Array<Compiled> = []
-  readonly calls: Array<Call> = []
+  readonly calls: Array<AggregateCall> = []
   canFail = false
   /** Expressions whose values are kept whole. */
   readonly whole: Array<Expr> = []
@@ -228,7 +228,7 @@ class Needs {
   }
 
   /** Position of the call's result. */
-  call(text: string, make: () => Call): number {
+  call(text: string, make: () => AggregateCall): number {
     const at = this.callAt.get(text) ?? this.calls.push(make()) - 1
     this.callAt.set(text, at)
     return at
@@ -364,7 +364,7 @@ interface Group extends GroupRows {
 }
 
 /** Collects rows into groups. */
-export interface Gathering {
+export interface GroupCollector {
   /** Adds a row to its group, which keeps the values of its columns and not the row. Throws if one fails. */
   readonly add: (scope: Scope) => void
   /** Output rows, sorted by key; a failing group is passed to `failed` and left out. Pauses between groups. */
@@ -387,10 +387,10 @@ export interface Grouping {
   readonly columns: ReadonlyArray<Expr>
   /** Text of the columns and keys: equal texts have equal contributions. */
   readonly text: string
-  readonly calls: ReadonlyArray<Call>
+  readonly calls: ReadonlyArray<AggregateCall>
   /** The output row, given the results of the calls. */
   readonly build: Output
-  readonly gathering: () => Gathering
+  readonly gathering: () => GroupCollector
 }
 
 /** Whether an expression refers to its own row, of which a group has many. */
@@ -462,7 +462,7 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
     }
     let built = 0
     for (const gathered of groups.sort((a, b) => compareGroups(a.key, b.key))) {
-      spend(outer.budget, gathered.size)
+      spendSteps(outer.budget, gathered.size)
       show(gathered)
       built += gathered.size
       if (built < sliceRows) continue
@@ -498,7 +498,7 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
           const entered = found === undefined ? groupBytes + placeBytes * key.length + bytesOf(key, most) : 0
           // Gives back all bytes made meanwhile; the group pays for what it keeps.
           keepBytes(budget, bytes, 0)
-          make(budget, entered + placeBytes * values.length + bytesOf(values, most))
+          spendBytes(budget, entered + placeBytes * values.length + bytesOf(values, most))
           const into = found ?? enter(id, key)
           into.size++
           for (let i = 0; i < values.length; i++) into.columns[i]!.push(values[i])

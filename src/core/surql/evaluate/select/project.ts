@@ -11,10 +11,10 @@ import { render } from "../../values/text.ts"
 import type { Value } from "../../values/value.ts"
 import { isObj } from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
-import { known, raise } from "../failure.ts"
+import { ownText, raise } from "../failure.ts"
 import { compileParts } from "../paths.ts"
 import type { Compiled, Scope } from "../scope.ts"
-import { make, spend } from "../scope.ts"
+import { spendBytes, spendSteps } from "../scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 
 /** Writes one projected field into the row. */
@@ -47,7 +47,7 @@ const dynamic = (field: Extract<Field, { kind: "expr" }>): Put | undefined => {
       : [v]
     for (const path of paths) {
       if (typeof path !== "string")
-        raise`Incorrect arguments for function ${known(expr.name)}(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(path)}\``
+        raise`Incorrect arguments for function ${ownText(expr.name)}(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(path)}\``
       const names = String(path).split(".")
       setPath(row, names, compileParts(names.map((name) => ({ kind: "field", name }) as const))(scope.doc, scope))
     }
@@ -99,8 +99,8 @@ export const compileProjection = (select: Select): { readonly project: Compiled;
   const project: Compiled = (scope) => {
     const staysWhole = only?.kind === "all" && !isObj(scope.doc)
     if (staysWhole && !fails) return scope.doc
-    spend(scope.budget, steps)
-    make(scope.budget, 64 + 16 * puts.length)
+    spendSteps(scope.budget, steps)
+    spendBytes(scope.budget, 64 + 16 * puts.length)
     const row: Record<string, Value> = {}
     for (let i = 0; i < puts.length; i++) puts[i]!(row, scope)
     return staysWhole ? scope.doc : row

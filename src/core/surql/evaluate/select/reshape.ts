@@ -12,9 +12,9 @@ import type { Value } from "../../values/value.ts"
 import { field, isObj, RecordId, SetValue, setField } from "../../values/value.ts"
 import { lengthOf } from "../charge.ts"
 import { compile } from "../evaluate.ts"
-import { compileIdiom, compileParts, fetch, idIn } from "../paths.ts"
+import { chargedRecordOf, compileIdiom, compileParts, fetch } from "../paths.ts"
 import type { Budget, Compiled, Scope, Slices } from "../scope.ts"
-import { make, spend } from "../scope.ts"
+import { spendBytes, spendSteps } from "../scope.ts"
 import { copyOf, mapFields, positionOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import { type Item, isId } from "./sources.ts"
@@ -25,8 +25,8 @@ const elementsOf = (v: Value): ReadonlyArray<Value> | undefined =>
 
 /** Each piece is a row with a copy of its fields. */
 const payPieces = ({ scope: { budget } }: Item, pieces: number, width: number): void => {
-  spend(budget, pieces * (1 + (width >> 1)))
-  make(budget, pieces * (160 + 48 * width))
+  spendSteps(budget, pieces * (1 + (width >> 1)))
+  spendBytes(budget, pieces * (160 + 48 * width))
 }
 
 /** SPLIT on a path of the document (SELECT VALUE): a row per element, which replaces the array or set. */
@@ -140,7 +140,7 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: 
     }
     return a.record !== undefined && b.record !== undefined ? compareRecords(a.record, b.record) : 0
   }
-  return yield* mergeSort(items, compare, (comparisons) => spend(budget, (order.length * comparisons) >> 2))
+  return yield* mergeSort(items, compare, (comparisons) => spendSteps(budget, (order.length * comparisons) >> 2))
 }
 
 /**
@@ -152,14 +152,14 @@ const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope)
   const part = parts[at]
   if (Array.isArray(v)) {
     const items = v as ReadonlyArray<Value>
-    spend(scope.budget, items.length)
-    make(scope.budget, 8 * items.length)
+    spendSteps(scope.budget, items.length)
+    spendBytes(scope.budget, 8 * items.length)
     if (part === undefined || part.kind === "field") return items.map((item) => fetchAt(item, parts, at, scope))
     if (part.kind === "all") return items.map((item) => fetchAt(item, parts, at + 1, scope))
     const only = positionOf(part, items)
     return items.map((item, n) => (n === only ? fetchAt(item, parts, at + 1, scope) : item))
   }
-  const id = part !== undefined && isNumbered(part) ? undefined : idIn(v, scope)
+  const id = part !== undefined && isNumbered(part) ? undefined : chargedRecordOf(v, scope)
   if (id !== undefined) {
     const doc = fetch(id, scope)
     const ends = at === 0 || parts.some((before, n) => n < at && before.kind === "index")
@@ -168,8 +168,8 @@ const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope)
   if (!isObj(v)) return v
   if (part?.kind === "all") return mapFields(v, (item) => fetchAt(item, parts, at + 1, scope))
   if (part?.kind !== "field" || !Object.hasOwn(v, part.name)) return v
-  spend(scope.budget, 4 * lengthOf(v))
-  make(scope.budget, 32 * lengthOf(v))
+  spendSteps(scope.budget, 4 * lengthOf(v))
+  spendBytes(scope.budget, 32 * lengthOf(v))
   const copy = copyOf(v)
   setField(copy, part.name, fetchAt(v[part.name], parts, at + 1, scope))
   return copy
@@ -180,7 +180,7 @@ const isNumbered = (part: Part): boolean =>
   part.kind === "index" && part.index.kind === "literal" && typeof part.index.value === "number"
 
 /** FETCH: links at the named paths become documents, path by path in the order of their texts. */
-export const fetching = ({ fetch }: Pick<Select, "fetch">) => {
+export const compileFetch = ({ fetch }: Pick<Select, "fetch">) => {
   const paths = new Map(fetch.map((idiom) => [print(idiom), idiom.parts]))
   const sorted = [...paths.keys()].sort().map((text) => paths.get(text)!)
   return (value: Value, scope: Scope): Value => sorted.reduce((row, parts) => fetchAt(row, parts, 0, scope), value)

@@ -17,16 +17,16 @@ import { isInt, type RecordId } from "../../values/value.ts"
 import { keepValue } from "../charge.ts"
 import { canFail, compile, compileReturn } from "../evaluate.ts"
 import type { Failure } from "../failure.ts"
-import { EvalError, failureOf, known, raise } from "../failure.ts"
+import { EvalError, failureOf, ownText, raise } from "../failure.ts"
 import { recordIn } from "../paths.ts"
 import type { Budget, Compiled, Scope, Slices, Source } from "../scope.ts"
-import { beginRow, drain, endRows, keepBytes, limits, make, spend } from "../scope.ts"
-import type { Gathering } from "./group.ts"
+import { beginRow, drain, endRows, keepBytes, limits, spendBytes, spendSteps } from "../scope.ts"
+import type { GroupCollector } from "./group.ts"
 import { compileGrouping } from "./group.ts"
 import { compileProjection } from "./project.ts"
-import { compileSort, docSplitter, fetching, rowSplitter, type Sort, sorted } from "./reshape.ts"
+import { compileFetch, compileSort, docSplitter, rowSplitter, type Sort, sorted } from "./reshape.ts"
 import type { Item } from "./sources.ts"
-import { compileSources, inKeyOrder, inner, isId, itemOf, rowsOf } from "./sources.ts"
+import { compileSources, inKeyOrder, isId, itemOf, rowsOf, scopeIn } from "./sources.ts"
 
 /** A result row and the record it comes from (`undefined` for grouped rows and values that are no record). */
 export interface SelectedRow {
@@ -105,7 +105,7 @@ const done = (p: Pace): void => {
 const leaveOut = (error: unknown, left: Array<LeftOut> | undefined, record: RecordId | undefined, p: Pace): void => {
   if (left === undefined || !(error instanceof EvalError)) throw error
   done(p)
-  spend(p.budget, 1)
+  spendSteps(p.budget, 1)
   left.push({ record, failure: error })
 }
 
@@ -157,9 +157,9 @@ function* read(
 ): Slices<void> {
   let taken = 0
   const p = pace(outer.budget)
-  const row: { -readonly [K in keyof Scope]: Scope[K] } = inner(outer, undefined)
+  const row: { -readonly [K in keyof Scope]: Scope[K] } = scopeIn(outer, undefined)
   const passes = (doc: Value): boolean => {
-    spend(outer.budget, steps)
+    spendSteps(outer.budget, steps)
     if (filter === undefined) return true
     row.doc = doc
     const { bytes } = outer.budget
@@ -205,7 +205,7 @@ class Held {
   constructor(private readonly outer: Scope) {}
 
   add(item: Item): void {
-    make(this.outer.budget, this.bytesOf(item))
+    spendBytes(this.outer.budget, this.bytesOf(item))
     this.items.push(item)
   }
 
@@ -213,7 +213,7 @@ class Held {
   addSorted(item: Item, withSort: (item: Item) => Item, order: ReadonlyArray<Sort>, most: number): void {
     const { budget } = this.outer,
       { bytes } = budget
-    make(budget, this.bytesOf(item))
+    spendBytes(budget, this.bytesOf(item))
     const sortable = withSort(item)
     this.paid.set(sortable, bytes - budget.bytes)
     if (this.items.push(sortable) < 2 * most + pruneAfter) return
@@ -253,11 +253,11 @@ function* split(
 const whole = (clause: "LIMIT" | "START", v: Value): number =>
   isInt(v) && v >= 0
     ? Number(v)
-    : raise`Found ${toText(v)} but the ${known(clause)} clause must evaluate to a positive integer`
+    : raise`Found ${toText(v)} but the ${ownText(clause)} clause must evaluate to a positive integer`
 
-function* grouped(gathering: Gathering, outer: Scope, left: Array<LeftOut> | undefined): Slices<Array<Item>> {
-  const rows = yield* gathering.rows(outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
-  return rows.map(({ key, value }) => ({ scope: inner(outer, value), record: undefined, value, sort: [], group: key }))
+function* grouped(gathering: GroupCollector, outer: Scope, left: Array<LeftOut> | undefined): Slices<Array<Item>> {
+  const all = yield* gathering.rows(outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
+  return all.map(({ key, value }) => ({ scope: scopeIn(outer, value), record: undefined, value, sort: [], group: key }))
 }
 
 const shown = ({ group, record, value }: Item): SelectedRow =>
@@ -301,10 +301,10 @@ const sorting =
   (item) => {
     const { budget } = item.scope,
       { bytes } = budget
-    spend(budget, order.length)
+    spendSteps(budget, order.length)
     const sort = order.map((o) => o.read(item))
     keepValue(budget, bytes, sort)
-    make(budget, 8 * (order.length - 1))
+    spendBytes(budget, 8 * (order.length - 1))
     return item.group === undefined
       ? { scope: item.scope, record: item.record, value: item.value, sort }
       : { ...item, sort }
@@ -322,7 +322,7 @@ export const compileSelect = (select: Select): Plan => {
   const order = select.order.map((term) => compileSort(select, term))
   const limit = select.limit && compile(select.limit),
     start = select.start && compile(select.start)
-  const fetch = select.fetch.length === 0 ? undefined : fetching(select)
+  const fetch = select.fetch.length === 0 ? undefined : compileFetch(select)
   const project = projection && projecting(projection.project),
     withSort = sorting(order)
   // If the window alone decides which rows are shown, only those are projected, so that no other row can fail.
@@ -333,7 +333,7 @@ export const compileSelect = (select: Select): Plan => {
     run: function* (outer, left, given) {
       if (isOnlyNothing(select)) raise`Expected a single result output when using the ONLY keyword`
       // Sources and bounds of a subquery see the outer row, as `$this` and as `$parent`.
-      const around = outer.parent === outer.doc ? outer : inner(outer, outer.doc)
+      const around = outer.parent === outer.doc ? outer : scopeIn(outer, outer.doc)
       const values: Array<Value> = []
       if (given === undefined) for (const each of sources) values.push(yield* each(around))
       const from = start === undefined ? 0 : whole("START", start(around))
@@ -472,7 +472,7 @@ export const evaluateSliced = (statement: Statement, options: Options): Slices<E
 
 const bounded = <A>(rows: ReadonlyArray<A>, { maxRows = Infinity }: Options): ReadonlyArray<A> =>
   rows.length > maxRows
-    ? raise`The query gives more than ${known(maxRows)} rows; raise ${known(limits.queryRows.setting)} to allow it`
+    ? raise`The query gives more than ${ownText(maxRows)} rows; raise ${ownText(limits.queryRows.setting)} to allow it`
     : rows
 
 /** Runs any statement. Left: why it failed, in the database's words. */

@@ -8,7 +8,7 @@
  */
 import type { OrderTerm } from "../../syntax/ast.ts"
 import { compare, compareStrings } from "../../values/order.ts"
-import { collated } from "../../values/transliterate.ts"
+import { collationOf } from "../../values/transliterate.ts"
 import type { Value } from "../../values/value.ts"
 
 /** Reads a text as code points; collated, as the characters that each sorts as. */
@@ -36,7 +36,7 @@ class Reader {
       this.at += c > 0xffff ? 2 : 1
       if (!this.collate) return c
       if (c < 0x80) return c >= 65 && c <= 90 ? c + 32 : c
-      const word = collated(c)
+      const word = collationOf(c)
       if (word === undefined) return c
       if (word === "") continue
       this.word = word

@@ -22,7 +22,7 @@ import {
   Table
 } from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
-import { idIn, idOfTable, recordIn } from "../paths.ts"
+import { chargedRecordOf, idOfTable, recordIn } from "../paths.ts"
 import type { Compiled, Scope } from "../scope.ts"
 
 /** A row in the pipeline of a SELECT. */
@@ -36,7 +36,7 @@ export interface Item {
 }
 
 /** The scope of a row inside a query. */
-export const inner = (outer: Scope, doc: Value): Scope => {
+export const scopeIn = (outer: Scope, doc: Value): Scope => {
   const { budget, detached, now, params, source } = outer
   const parent = detached === true ? outer.parent : outer.doc
   return now === undefined ? { doc, params, parent, source, budget } : { doc, params, parent, source, budget, now }
@@ -46,14 +46,14 @@ const noSort: ReadonlyArray<Value> = []
 
 /** A row that was read: its record is its own id. */
 export const itemOf = (outer: Scope, doc: Value): Item => ({
-  scope: inner(outer, doc),
+  scope: scopeIn(outer, doc),
   record: recordIn(doc),
   value: undefined,
   sort: noSort
 })
 
 /** Whether a key lies in a range of keys. */
-export const inKeys = ({ from, to }: Range, key: RecordKey): boolean => {
+export const isInRange = ({ from, to }: Range, key: RecordKey): boolean => {
   if (from !== undefined) {
     const c = compareKeys(key, from.value as RecordKey)
     if (c < 0 || (c === 0 && !from.inclusive)) return false
@@ -66,7 +66,7 @@ export const inKeys = ({ from, to }: Range, key: RecordKey): boolean => {
 function* filtered(docs: Iterable<Obj>, range: Range): Iterable<Obj> {
   for (const doc of docs) {
     const id = recordIn(doc)
-    if (id !== undefined && inKeys(range, id.key)) yield doc
+    if (id !== undefined && isInRange(range, id.key)) yield doc
   }
 }
 
@@ -83,7 +83,7 @@ export const rowsOf = (scope: Scope, v: Value): Iterable<Value> => {
   if (v instanceof Table) return source.rows(v.name)
   if (v instanceof RecordRange) return source.rowsBetween?.(v.table, v.range) ?? filtered(source.rows(v.table), v.range)
   if (Array.isArray(v)) return several(scope, v as ReadonlyArray<Value>)
-  const id = idIn(v, scope)
+  const id = chargedRecordOf(v, scope)
   if (id === undefined) return [v]
   const doc = source.record(id)
   return doc === undefined ? nothing : [doc]
@@ -175,7 +175,7 @@ const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Val
   for (const { op, value } of terms) {
     const v = idOfTable(value(scope), table.name)
     if (op === "=") {
-      const id = idIn(v, scope)
+      const id = chargedRecordOf(v, scope)
       if (id !== undefined) return id.table === table.name ? id : undefined
     } else if (v instanceof RecordId && v.table === table.name) {
       const low = op.startsWith(">")

@@ -3,15 +3,15 @@
  *
  * Why so: lengths and positions count code points, as the database does, never UTF-16 units.
  */
-import { known, raise } from "../../evaluate/failure.ts"
+import { ownText, raise } from "../../evaluate/failure.ts"
 import type { Scope } from "../../evaluate/scope.ts"
-import { make, spend } from "../../evaluate/scope.ts"
+import { spendBytes, spendSteps } from "../../evaluate/scope.ts"
 import * as Regexes from "../../regex/regex.ts"
 import { rawText, toText } from "../../values/text.ts"
 import { slug } from "../../values/transliterate.ts"
 import type { Value } from "../../values/value.ts"
 import { Regex } from "../../values/value.ts"
-import { span } from "../array.ts"
+import { rangeWithin } from "../array.ts"
 import type { Fn, Table } from "../define.ts"
 import { define } from "../define.ts"
 
@@ -39,7 +39,7 @@ const countOf = (s: string): number => {
 
 const slice = (s: string, given: ReadonlyArray<Value>): string => {
   const chars = Array.from(s)
-  const [start, end] = span("array::slice", chars.length, given)
+  const [start, end] = rangeWithin("array::slice", chars.length, given)
   return end <= start ? "" : chars.slice(start, end).join("")
 }
 
@@ -63,9 +63,9 @@ const bytesOf = (s: string): number => {
 /** Fails if a text would have more bytes than the database makes; pays for the others. */
 const limitedText = (scope: Scope, name: string, bytes: number): void => {
   if (!(bytes >= 0 && bytes <= maxBytes))
-    raise`Incorrect arguments for function ${known(name)}(). Output must not exceed ${known(maxBytes)} bytes.`
-  spend(scope.budget, bytes >> 6)
-  make(scope.budget, bytes)
+    raise`Incorrect arguments for function ${ownText(name)}(). Output must not exceed ${ownText(maxBytes)} bytes.`
+  spendSteps(scope.budget, bytes >> 6)
+  spendBytes(scope.budget, bytes)
 }
 
 const join = (scope: Scope, name: string, parts: ReadonlyArray<string>, by: string): string => {

@@ -5,7 +5,7 @@
  */
 
 import { uuidOf } from "../../evaluate/cast.ts"
-import { known, raise } from "../../evaluate/failure.ts"
+import { ownText, raise } from "../../evaluate/failure.ts"
 import * as Datetimes from "../../values/datetime.ts"
 import * as RecordIds from "../../values/recordId.ts"
 import type { Value } from "../../values/value.ts"
@@ -29,7 +29,7 @@ const version = (text: string, name: string, message = "Invalid semantic version
   const m = semver.exec(text)
   const parts = m === null ? [] : m.slice(1, 4).map(BigInt)
   return m === null || parts.some((n) => n > 18446744073709551615n)
-    ? raise`Incorrect arguments for function ${known(name)}(). ${known(message)}`
+    ? raise`Incorrect arguments for function ${ownText(name)}(). ${ownText(message)}`
     : { parts: parts as unknown as Version["parts"], pre: m[4], build: m[5] }
 }
 
@@ -93,7 +93,7 @@ const isRecord = ([s, ...of]: readonly [string, ...ReadonlyArray<Value>], _: unk
   if (table instanceof TableName) return table.name === id.table
   return typeof table === "string"
     ? table === id.table
-    : raise`Incorrect arguments for function ${known(name)}()(). Expected an optional string or table type for the second argument`
+    : raise`Incorrect arguments for function ${ownText(name)}()(). Expected an optional string or table type for the second argument`
 }
 
 export const stringTests: Table = {

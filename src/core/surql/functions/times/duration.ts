@@ -4,7 +4,7 @@
  * Why so: all are one division or multiplication of nanoseconds.
  */
 
-import { known, raise } from "../../evaluate/failure.ts"
+import { ownText, raise } from "../../evaluate/failure.ts"
 import * as Durations from "../../values/duration.ts"
 import { type Duration, int } from "../../values/value.ts"
 import type { Fn, Table } from "../define.ts"
@@ -22,7 +22,7 @@ const fromUnit = (nanos: bigint): Fn =>
       const count = BigInt.asUintN(64, BigInt(n))
       return (
         Durations.fromNanos(count * nanos) ??
-        raise`Failed to compute: "${known(name)}(${count})", as the operation results in an arithmetic overflow.`
+        raise`Failed to compute: "${ownText(name)}(${count})", as the operation results in an arithmetic overflow.`
       )
     },
     { wideInts: true }

@@ -4,7 +4,7 @@
  * Why so: parts of a date come from the proleptic calendar in datetime.ts; rounding counts from the Unix epoch.
  */
 
-import { known, raise } from "../../evaluate/failure.ts"
+import { ownText, raise } from "../../evaluate/failure.ts"
 import type { Scope } from "../../evaluate/scope.ts"
 import type { Civil } from "../../values/datetime.ts"
 import {
@@ -13,10 +13,10 @@ import {
   daysInMonth,
   fromCivil,
   fromNanos,
+  fromNanosInRange,
   isLeap,
   toMillis,
-  toNanos,
-  within
+  toNanos
 } from "../../values/datetime.ts"
 import * as Durations from "../../values/duration.ts"
 import { compare } from "../../values/order.ts"
@@ -29,7 +29,7 @@ import { formatTime } from "./timeFormat.ts"
 
 /** The time of the caller; fails without one. */
 const now = (scope: Scope, name: string): Datetime =>
-  scope.now ?? raise`${known(name)}() without a datetime is not deterministic`
+  scope.now ?? raise`${ownText(name)}() without a datetime is not deterministic`
 
 /** A part of a datetime; without an argument, of the present. */
 const part = (body: (d: Datetime, c: Civil) => Value): Fn => ({
@@ -67,7 +67,7 @@ const rounding = (body: (floor: bigint, n: bigint, step: bigint) => bigint): Fn 
       n = toNanos(d)
     if (step === 0n) return d
     if (!inNanos(step) || !inNanos(n))
-      return raise`Incorrect arguments for function ${known(name)}(). The second argument must be a duration, and must be able to be represented as nanoseconds.`
+      return raise`Incorrect arguments for function ${ownText(name)}(). The second argument must be a duration, and must be able to be represented as nanoseconds.`
     return fromNanos(body(floorTo(d, by), n, step))
   })
 
@@ -93,8 +93,8 @@ const from = (scale: bigint, unit: string): Fn =>
   define<[number | bigint]>(
     ["int"],
     ([n], _, name) =>
-      within(BigInt(n) * scale) ??
-      raise`Incorrect arguments for function ${known(name)}(). The argument must be a number of ${known(unit)} relative to January 1, 1970 0:00:00 UTC that produces a datetime between -262143-01-01T00:00:00Z and +262142-12-31T23:59:59Z.`,
+      fromNanosInRange(BigInt(n) * scale) ??
+      raise`Incorrect arguments for function ${ownText(name)}(). The argument must be a number of ${ownText(unit)} relative to January 1, 1970 0:00:00 UTC that produces a datetime between -262143-01-01T00:00:00Z and +262142-12-31T23:59:59Z.`,
     { wideInts: true }
   )
 
@@ -102,7 +102,7 @@ const extreme = (sign: number): Fn =>
   define<[ReadonlyArray<Value>]>(["array"], ([a], _, name) =>
     a.reduce<Value>((best, v) => {
       if (!(v instanceof Datetime))
-        return raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``
+        return raise`Incorrect arguments for function ${ownText(name)}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``
       return best === undefined || compare(v, best) * sign > 0 ? v : best
     }, undefined)
   )
@@ -113,7 +113,7 @@ const set = (unit: keyof Civil, word: string, max: (c: Civil) => number, min: nu
     const c = civil(d)
     const next = { ...c, [unit]: n }
     if (!Number.isInteger(n) || n < min || n > max(c) || next.day > daysInMonth(next.year, next.month))
-      return raise`Unable to set datetime to ${known(before)}${n}${known(after)}`
+      return raise`Unable to set datetime to ${ownText(before)}${n}${ownText(after)}`
     return fromCivil(next)
   })
 
@@ -160,7 +160,7 @@ export const time: Table = {
   "time::now": volatile((_, scope, name) => now(scope, name)),
   "time::round": rounding((floor, n, step) => (2n * (n - floor) >= step ? floor + step : floor)),
   "time::second": part((_, c) => c.second),
-  "time::timezone": volatile((_, __, name) => raise`${known(name)}() is not deterministic`),
+  "time::timezone": volatile((_, __, name) => raise`${ownText(name)}() is not deterministic`),
   "time::unix": part((d) => d.seconds),
   "time::wday": part((d) => weekday(d)),
   "time::week": part((d) => isoWeek(d)[1]),

@@ -10,7 +10,7 @@ import type { Rng } from "../../../../../kit/data/random.ts"
 import { rounds, seeded } from "../../../../../kit/data/random.ts"
 import { compareTerm } from "../../../../../src/core/surql/evaluate/select/sorting.ts"
 import { compareStrings } from "../../../../../src/core/surql/values/order.ts"
-import { collated, slug } from "../../../../../src/core/surql/values/transliterate.ts"
+import { collationOf, slug } from "../../../../../src/core/surql/values/transliterate.ts"
 import { embedded } from "../../embedded.ts"
 
 const db = embedded()
@@ -41,9 +41,9 @@ describe("transliteration", () => {
       // Each between two texts of ASCII that only what it sorts as lies between, so that another word would show.
       const texts = stretch(Math.max(from, 0x80), 4096).flatMap((c) => [
         `${c}m`,
-        ...(collated(c.codePointAt(0)!) === undefined
+        ...(collationOf(c.codePointAt(0)!) === undefined
           ? []
-          : ["l", "n"].map((end) => collated(c.codePointAt(0)!)! + end))
+          : ["l", "n"].map((end) => collationOf(c.codePointAt(0)!)! + end))
       ])
       const [theirs] = await ask<ReadonlyArray<string>>("array::sort_lexical($x)", [texts])
       const mine = texts.slice().sort(forms.sort_lexical)

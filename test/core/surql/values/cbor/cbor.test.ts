@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import * as CborReader from "../../../../../src/core/surql/values/cbor/cborReader.ts"
 import * as CborWriter from "../../../../../src/core/surql/values/cbor/cborWriter.ts"
 import { makeSet } from "../../../../../src/core/surql/values/makeSet.ts"
-import { D } from "../../../../../src/core/surql/values/number.ts"
+import { WideDecimal } from "../../../../../src/core/surql/values/number.ts"
 import { identical } from "../../../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../../../src/core/surql/values/recordId.ts"
 import { render } from "../../../../../src/core/surql/values/text.ts"
@@ -67,8 +67,8 @@ const odd: ReadonlyArray<Value> = [
   Infinity,
   -Infinity,
   NaN,
-  new Decimal(new D("79228162514264337593543950335")),
-  new Decimal(new D("-0.0000000000000000000000000001")),
+  new Decimal(new WideDecimal("79228162514264337593543950335")),
+  new Decimal(new WideDecimal("-0.0000000000000000000000000001")),
   "",
   "a",
   "\u0000",
