@@ -36,7 +36,19 @@ const mostSlots = 1_000_000
 /** Slots besides those of registered views: for registrations under way, and for views released lately. */
 const spare = 1024
 
-/** Reads the file of the previous process, which exists if that process ended during an evaluation. */
+/** Names this run of the machine, where the system does (Linux). */
+const bootId = (): string | undefined => {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Reads the file of the previous process, which exists if that process ended during an evaluation. A process that ended
+ * with its machine did not end because of the evaluation.
+ */
 const readUnfinished = (path: string): Unfinished | undefined => {
   if (!existsSync(path)) return undefined
   const left = JSON.parse(readFileSync(path, "utf8")) as {
@@ -44,10 +56,12 @@ const readUnfinished = (path: string): Unfinished | undefined => {
     readonly query?: unknown
     readonly id?: unknown
     readonly since?: unknown
+    readonly boot?: unknown
   }
-  const { format, id, query, since } = left
+  const { boot, format, id, query, since } = left
   if (format !== 1 || typeof id !== "string" || typeof query !== "string" || typeof since !== "number")
     throw new Error("it is of another version")
+  if (boot !== undefined && boot !== bootId()) return undefined
   return { id, query, since }
 }
 
@@ -105,6 +119,7 @@ const make = (options: Options) =>
         labels: shared,
         bounds: { slowMs, maxTurnMs },
         file,
+        boot: bootId(),
         logFormat: logFormat ?? (process.stdout.isTTY ? "text" : "json"),
         exitCode: turnTooLong
       })

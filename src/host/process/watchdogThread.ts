@@ -18,6 +18,8 @@ export interface ThreadData {
   readonly bounds: Bounds
   /** File for a slow evaluation; undefined: nothing is stored. */
   readonly file: string | undefined
+  /** Names this run of the machine; undefined where the system does not. */
+  readonly boot: string | undefined
   readonly logFormat: "json" | "text"
   readonly exitCode: number
 }
@@ -27,7 +29,7 @@ const everyMs = 100
 /** Time for the main thread to exit when it is told to. */
 const leaveWithinMs = 1000
 
-const { bounds, exitCode, file, labels, logFormat, memory } = workerData as ThreadData
+const { boot, bounds, exitCode, file, labels, logFormat, memory } = workerData as ThreadData
 const seen = new Int32Array(memory)
 const names = new Uint8Array(labels)
 const watch = new Watch(bounds)
@@ -66,7 +68,8 @@ const writeDown = (path: string, label: Labels.Label, computedMs: number): void 
         query: label.query,
         id: label.id,
         since: Math.round(Date.now() - computedMs),
-        pid: process.pid
+        pid: process.pid,
+        boot
       }),
       { mode: 0o600 }
     )
