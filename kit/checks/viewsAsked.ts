@@ -2,7 +2,7 @@
 import { Chunk, Effect, Option, Stream } from "effect"
 import type { Change } from "../../src/core/record/change.ts"
 import type { EventReceiver, Subscription } from "../../src/node/streams/feed.ts"
-import { endOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
+import { endEvent, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import type { IngestAnswer, IngestError, Overloaded, StreamFormat, ViewNotFound } from "../../src/ssp/viewTypes.ts"
 
@@ -70,7 +70,7 @@ const nothing: Subscription = { resume: () => {}, close: () => {} }
 
 const gone: (taker: EventReceiver) => Subscription = (taker) => ({
   ...nothing,
-  resume: () => void taker.take([endOf("unregistered")])
+  resume: () => void taker.take([endEvent("unregistered")])
 })
 
 /** The events of a view, once no registration of it is on its way. */
@@ -84,7 +84,7 @@ export const streamOf = (
     const begin = (): void => {
       if (views.whenSettled(id, begin)) return
       const refused = views.refusal(id)
-      if (refused?._tag === "ViewQuarantined") return resume(Effect.succeed(Stream.make(endOf("quarantined"))))
+      if (refused?._tag === "ViewQuarantined") return resume(Effect.succeed(Stream.make(endEvent("quarantined"))))
       if (refused !== undefined) return resume(Effect.fail(refused))
       const follow = (taker: EventReceiver): Subscription => views.follow(id, format, lastEventId, taker) ?? gone(taker)
       resume(Effect.succeed(pulledOf(follow)))

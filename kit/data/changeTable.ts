@@ -11,7 +11,7 @@ export type Asked = Pick<RpcServer, "ask">
 
 /** The script that announces the writes to these tables. */
 export const install = (...tables: ReadonlyArray<string>): string =>
-  Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
+  Schema.script([...Schema.sharedDefinitions, Changes.changeTableDefinition, Changes.events(tables)])
 
 /** How many rows wait in the change table. */
 export const left = async (server: Asked): Promise<number> =>

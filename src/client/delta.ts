@@ -7,7 +7,7 @@
  * inserted, and stays the same object.
  */
 import type { RowList } from "./rowList.ts"
-import { matchUp, share } from "./share.ts"
+import { shareByKey, shareEqualParts } from "./share.ts"
 
 /** A message that does not make sense: a fault of the server, of something between, or of this client. */
 export class Misfit extends Error {}
@@ -50,14 +50,14 @@ const put = (object: Fields, field: string, value: unknown): void => {
 
 /** The value at the end of a change's path, after the change. */
 const atEnd = (value: unknown, change: Change): unknown => {
-  if (change.length === 2) return share(value, change[1])
+  if (change.length === 2) return shareEqualParts(value, change[1])
   if (change.length !== 4) return misfit("a row cannot be removed by a patch")
   const [, at, count, items] = change
   if (!Array.isArray(value)) return misfit("a splice of what is no list")
   if (!isBelow(at, value.length + 1) || !isBelow(count, value.length - at + 1) || !Array.isArray(items))
     return misfit(`a splice of ${count} at ${at} of a list of ${value.length}`)
   const list = value.slice()
-  list.splice(at, count, ...matchUp(list.slice(at, at + count), items))
+  list.splice(at, count, ...shareByKey(list.slice(at, at + count), items))
   return list
 }
 
@@ -106,7 +106,7 @@ export const applyDelta = (list: RowList, { insert = [], patch = [], remove = []
   }
   if (insert.length > 0) {
     // `remove` is descending, so the rows are reversed: of several with one key the first stays the first.
-    const rows = matchUp(
+    const rows = shareByKey(
       removed.reverse(),
       insert.map((each) => each[1])
     )
@@ -121,7 +121,7 @@ export const applyDelta = (list: RowList, { insert = [], patch = [], remove = []
   }
   for (const [position, row] of update) {
     if (!isBelow(position, list.length)) misfit(`updates row ${position} of ${list.length}`)
-    list.set(position, share(list.get(position), row))
+    list.set(position, shareEqualParts(list.get(position), row))
   }
   for (const [position, changes] of patch) {
     if (!isBelow(position, list.length)) misfit(`patches row ${position} of ${list.length}`)

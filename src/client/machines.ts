@@ -12,10 +12,10 @@ interface Move<S, A> {
 }
 
 /** The event changes nothing. */
-export const stay = 0
+export const unchanged = 0
 
 type Table<S extends string, E extends string, A> = {
-  readonly [state in S]: { readonly [event in E]: Move<S, A> | typeof stay }
+  readonly [state in S]: { readonly [event in E]: Move<S, A> | typeof unchanged }
 }
 
 /** `waiting`: a timer runs, before the first attempt too, so that views followed in one go share one request. */
@@ -39,27 +39,27 @@ const to = <S, A>(state: S, ...emit: ReadonlyArray<A>): Move<S, A> => ({ to: sta
 export const connection: Table<ConnectionState, ConnectionEvent, ConnectionAction> = {
   idle: {
     wanted: to("waiting", "soon"),
-    unwanted: stay,
-    due: stay,
-    woken: stay,
-    opened: stay,
-    broke: stay,
-    denied: stay
+    unwanted: unchanged,
+    due: unchanged,
+    woken: unchanged,
+    opened: unchanged,
+    broke: unchanged,
+    denied: unchanged
   },
   waiting: {
-    wanted: stay,
+    wanted: unchanged,
     unwanted: to("idle", "cancel"),
     due: to("opening", "open"),
     woken: to("opening", "cancel", "open"),
-    opened: stay,
-    broke: stay,
-    denied: stay
+    opened: unchanged,
+    broke: unchanged,
+    denied: unchanged
   },
   opening: {
-    wanted: stay,
+    wanted: unchanged,
     unwanted: to("idle", "close"),
-    due: stay,
-    woken: stay,
+    due: unchanged,
+    woken: unchanged,
     opened: to("open", "sync"),
     broke: to("waiting", "close", "cut", "wait"),
     denied: to("idle", "close", "fail")
@@ -67,9 +67,9 @@ export const connection: Table<ConnectionState, ConnectionEvent, ConnectionActio
   open: {
     wanted: to("open", "sync"),
     unwanted: to("idle", "close"),
-    due: stay,
-    woken: stay,
-    opened: stay,
+    due: unchanged,
+    woken: unchanged,
+    opened: unchanged,
     broke: to("waiting", "close", "cut", "wait"),
     denied: to("idle", "close", "fail")
   }
@@ -98,86 +98,86 @@ export type ViewAction = "ask" | "join" | "part" | "rest" | "cancel" | "tell"
 export const view: Table<ViewState, ViewEvent, ViewAction> = {
   idle: {
     looked: to("asking", "ask"),
-    left: stay,
-    granted: stay,
-    shown: stay,
-    cut: stay,
-    again: stay,
-    anew: stay,
-    final: stay,
-    due: stay,
-    retry: stay
+    left: unchanged,
+    granted: unchanged,
+    shown: unchanged,
+    cut: unchanged,
+    again: unchanged,
+    anew: unchanged,
+    final: unchanged,
+    due: unchanged,
+    retry: unchanged
   },
   asking: {
-    looked: stay,
+    looked: unchanged,
     left: to("idle"),
     granted: to("joining", "join"),
-    shown: stay,
-    cut: stay,
+    shown: unchanged,
+    cut: unchanged,
     again: to("resting", "rest"),
     anew: to("resting", "rest"),
     final: to("failed", "tell"),
-    due: stay,
-    retry: stay
+    due: unchanged,
+    retry: unchanged
   },
   joining: {
-    looked: stay,
+    looked: unchanged,
     left: to("idle", "part"),
-    granted: stay,
+    granted: unchanged,
     shown: to("live"),
-    cut: stay,
+    cut: unchanged,
     again: to("pausing", "part", "rest"),
     anew: to("resting", "part", "rest"),
     final: to("failed", "part", "tell"),
-    due: stay,
-    retry: stay
+    due: unchanged,
+    retry: unchanged
   },
   live: {
-    looked: stay,
+    looked: unchanged,
     left: to("idle", "part"),
-    granted: stay,
-    shown: stay,
+    granted: unchanged,
+    shown: unchanged,
     cut: to("joining"),
     again: to("pausing", "part", "rest"),
     anew: to("resting", "part", "rest"),
     final: to("failed", "part", "tell"),
-    due: stay,
-    retry: stay
+    due: unchanged,
+    retry: unchanged
   },
   pausing: {
-    looked: stay,
+    looked: unchanged,
     left: to("idle", "cancel"),
-    granted: stay,
-    shown: stay,
-    cut: stay,
-    again: stay,
-    anew: stay,
+    granted: unchanged,
+    shown: unchanged,
+    cut: unchanged,
+    again: unchanged,
+    anew: unchanged,
     final: to("failed", "cancel", "tell"),
     due: to("joining", "join"),
     retry: to("joining", "cancel", "join")
   },
   resting: {
-    looked: stay,
+    looked: unchanged,
     left: to("idle", "cancel"),
-    granted: stay,
-    shown: stay,
-    cut: stay,
-    again: stay,
-    anew: stay,
+    granted: unchanged,
+    shown: unchanged,
+    cut: unchanged,
+    again: unchanged,
+    anew: unchanged,
     final: to("failed", "cancel", "tell"),
     due: to("asking", "ask"),
     retry: to("asking", "cancel", "ask")
   },
   failed: {
-    looked: stay,
+    looked: unchanged,
     left: to("idle"),
-    granted: stay,
-    shown: stay,
-    cut: stay,
-    again: stay,
-    anew: stay,
-    final: stay,
-    due: stay,
+    granted: unchanged,
+    shown: unchanged,
+    cut: unchanged,
+    again: unchanged,
+    anew: unchanged,
+    final: unchanged,
+    due: unchanged,
     retry: to("asking", "ask")
   }
 }

@@ -23,9 +23,9 @@ const keyOf = (item: unknown): unknown => {
  * The new items, with the parts that equal the old item of the same key shared, wherever that item was. Of several with
  * one key the first is matched with the first.
  */
-export const matchUp = (old: ReadonlyArray<unknown>, fresh: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
+export const shareByKey = (old: ReadonlyArray<unknown>, fresh: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
   if (old.length === 0 || fresh.length === 0) return fresh
-  if (old.length === 1 && fresh.length === 1) return [share(old[0], fresh[0])]
+  if (old.length === 1 && fresh.length === 1) return [shareEqualParts(old[0], fresh[0])]
   const byKey = new Map<unknown, Array<unknown>>()
   for (let n = old.length - 1; n >= 0; n--) {
     const key = keyOf(old[n])
@@ -35,7 +35,7 @@ export const matchUp = (old: ReadonlyArray<unknown>, fresh: ReadonlyArray<unknow
   }
   return fresh.map((item) => {
     const same = byKey.get(keyOf(item))
-    return same === undefined || same.length === 0 ? item : share(same.pop(), item)
+    return same === undefined || same.length === 0 ? item : shareEqualParts(same.pop(), item)
   })
 }
 
@@ -44,11 +44,11 @@ export const sameItems = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>):
   a.length === b.length && a.every((item, n) => Object.is(item, b[n]))
 
 /** `old` if it equals `fresh`, else `fresh` with every part that equals the old one replaced by it. */
-export const share = (old: unknown, fresh: unknown): unknown => {
+export const shareEqualParts = (old: unknown, fresh: unknown): unknown => {
   if (!isObject(old) || !isObject(fresh)) return Object.is(old, fresh) ? old : fresh
   if (Array.isArray(old) || Array.isArray(fresh)) {
     if (!Array.isArray(old) || !Array.isArray(fresh)) return fresh
-    const items = matchUp(old, fresh)
+    const items = shareByKey(old, fresh)
     return sameItems(old, items) ? old : items
   }
   const fields = Object.keys(fresh)
@@ -58,7 +58,7 @@ export const share = (old: unknown, fresh: unknown): unknown => {
       isSame = false
       continue
     }
-    const value = share(old[field], fresh[field])
+    const value = shareEqualParts(old[field], fresh[field])
     // The field is an own property, so this is an assignment even for `__proto__`.
     fresh[field] = value
     isSame &&= Object.is(value, old[field])

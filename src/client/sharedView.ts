@@ -5,7 +5,16 @@
  * last one, so that leaving a page and coming back does not start again.
  */
 import { type Fault, fault, type Refusal, textOf } from "./faults.ts"
-import { backoffMs, onEnd, onRefused, stay, type ViewAction, type ViewEvent, type ViewState, view } from "./machines.ts"
+import {
+  backoffMs,
+  onEnd,
+  onRefused,
+  unchanged,
+  type ViewAction,
+  type ViewEvent,
+  type ViewState,
+  view
+} from "./machines.ts"
 import type { Grant, Source } from "./source.ts"
 import type { Stream, StreamedView } from "./stream.ts"
 import { type RowError, ViewRows } from "./viewRows.ts"
@@ -162,7 +171,7 @@ export class SharedView implements StreamedView {
 
   #go(event: ViewEvent): void {
     const move = view[this.#phase][event]
-    if (move === stay) return
+    if (move === unchanged) return
     this.#phase = move.to
     if (move.to === "idle" || move.to === "failed") {
       this.#round++

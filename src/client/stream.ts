@@ -13,7 +13,7 @@ import {
   type ConnectionEvent,
   type ConnectionState,
   connection,
-  stay
+  unchanged
 } from "./machines.ts"
 import { type SseEvent, SseParser } from "./sse.ts"
 import type { World } from "./world.ts"
@@ -118,7 +118,7 @@ export class Stream {
 
   #go(event: ConnectionEvent): void {
     const move = connection[this.#state][event]
-    if (move === stay) return
+    if (move === unchanged) return
     this.#state = move.to
     for (const action of move.emit) this.#act(action)
   }

@@ -7,7 +7,7 @@
  */
 import { applyDelta, type Delta, Misfit } from "./delta.ts"
 import { RowList } from "./rowList.ts"
-import { matchUp, sameItems } from "./share.ts"
+import { sameItems, shareByKey } from "./share.ts"
 
 /** A row that the service left out of the result: its record id, and the reason of the failure. */
 export interface RowError {
@@ -67,7 +67,7 @@ export class ViewRows {
     this.#parts.push(rows)
     if (part + 1 < parts) return false
     const before = this.rows
-    const fresh = matchUp(before, this.#parts.length === 1 ? rows : this.#parts.flat(1))
+    const fresh = shareByKey(before, this.#parts.length === 1 ? rows : this.#parts.flat(1))
     this.#parts = []
     if (!sameItems(before, fresh)) this.#shown = fresh
     this.#list = new RowList(fresh)

@@ -1,7 +1,7 @@
 /** Calls of jobs to backends over HTTP. */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
-import { Backend, BackendFailed, type BackendShape, bodyWithinMs, keptOf, readBytes } from "../ports/Backend.ts"
+import { Backend, BackendFailed, type BackendShape, bodyWithinMs, bytesToKeep, readBytes } from "../ports/Backend.ts"
 import * as Exchange from "./shared/exchange.ts"
 
 const make = ({ request }: Pick<Exchange.Exchange, "request">): BackendShape => ({
@@ -12,7 +12,7 @@ const make = ({ request }: Pick<Exchange.Exchange, "request">): BackendShape => 
       headers,
       body,
       withinMs: timeoutMs,
-      beginning: { keptBytes: keptOf(keptBytes), readBytes, withinMs: bodyWithinMs }
+      beginning: { keptBytes: bytesToKeep(keptBytes), readBytes, withinMs: bodyWithinMs }
     }).pipe(
       Effect.mapBoth({
         onSuccess: (answer) => ({

@@ -5,7 +5,7 @@ import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"
 import { type Row, type RowPut, storeOver } from "./poolRows.ts"
 
 /** A store over a map that outlives it, as in a test's restart. */
-export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
+export const poolOver = (rows: Map<string, Row>): PoolStoreShape => {
   const apply = ({ key, kind, under, value }: RowPut): void => {
     if (under === true) for (const [at, row] of rows) if (row.kind === kind && row.key.startsWith(key)) rows.delete(at)
     if (under === true) return
@@ -19,4 +19,4 @@ export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
 }
 
 /** The layer makes a new store for each build. */
-export const layer: Layer.Layer<PoolStore> = Layer.sync(PoolStore, () => inMemory(new Map()))
+export const layer: Layer.Layer<PoolStore> = Layer.sync(PoolStore, () => poolOver(new Map()))

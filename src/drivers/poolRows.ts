@@ -5,7 +5,7 @@ import type { Saved } from "../core/cluster/pool.ts"
 import { RecentResults, type Result } from "../core/job/result.ts"
 import * as Memory from "../core/record/memory.ts"
 import { DatabaseError } from "../ports/Database.ts"
-import type { Opened, PoolStoreShape, Write } from "../ports/PoolStore.ts"
+import type { PoolStoreShape, PoolWrite, StoredPool } from "../ports/PoolStore.ts"
 import type { HeapShape } from "../ports/ProcessFigures.ts"
 import type { WalFailed } from "../ports/Wal.ts"
 
@@ -21,7 +21,7 @@ export interface RowPut {
 
 const strayKey = ({ ssp, view }: Pick<StrayRow, "ssp" | "view">): string => JSON.stringify([ssp, view])
 
-const putsOf = (write: Exclude<Write, { readonly tag: "PersistResult" }>): ReadonlyArray<RowPut> => {
+const putsOf = (write: Exclude<PoolWrite, { readonly tag: "PersistResult" }>): ReadonlyArray<RowPut> => {
   switch (write.tag) {
     case "PersistMember":
       return [{ kind: "member", key: write.row.ssp, value: write.row }]
@@ -176,7 +176,7 @@ const rowsOf = <A, I>(
 }
 
 /** Throws a {@link DatabaseError} if a row does not decode. Fields that JSON leaves out come back as undefined. */
-const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
+const openedFrom = (rows: ReadonlyArray<Row>, logId: string): StoredPool => {
   const of = <A, I>(kind: Kind, schema: Schema.Schema<A, I>): ReadonlyArray<A> =>
     rowsOf(rows, kind, schema).map(([, row]) => row)
   const meta = new Map(rows.filter((row) => row.kind === "meta").map((row) => [row.key, row.value]))
@@ -210,7 +210,7 @@ const epochOf = (value: unknown): number => {
 }
 
 /** Rows that an opening writes. */
-const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<RowPut> => [
+const opening = ({ epoch, lastLogId }: StoredPool, logId: string): ReadonlyArray<RowPut> => [
   { kind: "meta", key: "epoch", value: epoch },
   { kind: "meta", key: "log", value: logId },
   ...(lastLogId === undefined || lastLogId === logId
@@ -244,7 +244,7 @@ class Results {
   readonly of = (job: string): Result | undefined => this.recent.get(job)
 
   /** A write that fails is repeated; results dropped meanwhile are deleted at the next start at the latest. */
-  readonly puts = (write: Write): ReadonlyArray<RowPut> => {
+  readonly puts = (write: PoolWrite): ReadonlyArray<RowPut> => {
     if (write.tag !== "PersistResult") return putsOf(write)
     const { job, result } = write
     const gone = this.recent.put(job, result).map(forgotten)

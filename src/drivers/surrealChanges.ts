@@ -225,7 +225,7 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
       failure
     ),
   announce: (tables) =>
-    Effect.mapError(Effect.asVoid(client.query(tables.map((name) => Changes.event(name)).join(";"))), failure),
+    Effect.mapError(Effect.asVoid(client.query(tables.map((name) => Changes.eventStatement(name)).join(";"))), failure),
   answer: (call, refusal) => Effect.mapError(answered(client, call, refusal), failure)
 })
 

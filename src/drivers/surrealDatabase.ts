@@ -65,7 +65,7 @@ const make = (client: SurrealShape): Effect.Effect<DatabaseShape, DatabaseError>
 
 const prepare = (client: SurrealShape): Effect.Effect<void, DatabaseError> =>
   Effect.gen(function* () {
-    yield* run(client, Schema.script(Schema.embedded))
+    yield* run(client, Schema.script(Schema.embeddedDefinitions))
     const found = yield* readPosition(client)
     const newer = Layout.layoutFault(found?.layout ?? 0, layout)
     if (newer !== undefined) return yield* new DatabaseError(newer)

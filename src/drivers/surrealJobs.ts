@@ -234,7 +234,7 @@ const listStatements = (status: JobStatus | undefined, after: JobListPosition | 
   RETURN $rows`
 
 const make = (client: SurrealShape): JobStoreShape => ({
-  prepare: Effect.mapError(Rights.defineTables(client, Schema.jobs, [Schema.jobTable]), failure),
+  prepare: Effect.mapError(Rights.defineTables(client, Schema.jobDefinitions, [Schema.jobTable]), failure),
   open: (table, limit) => open(client, table, limit),
   claim: (refs, by, leaseMs) =>
     Effect.map(

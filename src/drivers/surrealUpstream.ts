@@ -10,7 +10,13 @@ import { chunksOf } from "../core/chunksOf.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
 import * as Schemas from "../core/surreal/databaseSchema.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import { type Bindings, overConflicts, SurrealClient, SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
+import {
+  type Bindings,
+  retryingConflicts,
+  SurrealClient,
+  SurrealError,
+  type SurrealShape
+} from "../ports/SurrealClient.ts"
 import {
   type Edge,
   type EdgesApplied,
@@ -89,7 +95,7 @@ const ownRows = <A>(
   })
 
 /** The writer of edges handles conflicts itself: it sends smaller batches after one. */
-export const make = (given: SurrealShape): UpstreamShape => makeOver(overConflicts(given), given)
+export const make = (given: SurrealShape): UpstreamShape => makeOver(retryingConflicts(given), given)
 
 const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape => ({
   present: true,
@@ -98,7 +104,7 @@ const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape
   prepare: Effect.mapError(
     Rights.defineTables(
       client,
-      Schema.shared,
+      Schema.sharedDefinitions,
       Schema.ownTables.map(({ name }) => name)
     ),
     failure

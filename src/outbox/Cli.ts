@@ -42,7 +42,7 @@ const commands = {
 export type CommandName = keyof typeof commands
 
 /** A parsed command line. */
-export type Asked =
+export type ParsedCommand =
   | { readonly command: "help" | "version" }
   | {
       readonly command: CommandName
@@ -57,7 +57,7 @@ const refused = (what: string): Either.Either<never, StartFault> =>
   Either.left(new StartFault({ exitCode: 2, message: `the command line is not understood: ${what}` }))
 
 /** Parses a command line; Left: a fault with exit code 2. */
-export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFault> => {
+export const parse = (args: ReadonlyArray<string>): Either.Either<ParsedCommand, StartFault> => {
   const [first, ...rest] = args
   if (first === undefined || first === "--help" || first === "-h" || first === "help")
     return Either.right({ command: "help" })

@@ -8,7 +8,7 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Console, Effect, Redacted } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { StartFault } from "../ports/StartFault.ts"
-import type { Asked } from "./Cli.ts"
+import type { ParsedCommand } from "./Cli.ts"
 
 /** An SSP to ask. */
 export interface Ssp {
@@ -33,7 +33,7 @@ export const sspOf = (
   secret: settings.authSecret === undefined ? undefined : Redacted.value(settings.authSecret)
 })
 
-type Question = Extract<Asked, { readonly options: unknown }>
+type Question = Extract<ParsedCommand, { readonly options: unknown }>
 
 const fault = (message: string): StartFault => new StartFault({ exitCode: 1, message })
 

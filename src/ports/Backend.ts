@@ -24,7 +24,7 @@ export const readBytes = 1_048_576
 export const bodyWithinMs = 5_000
 
 /** Bytes of an answer's body to keep: enough to quote a reason, and to parse a result of up to `keptBytes`. */
-export const keptOf = (keptBytes = 0): number => Math.min(readBytes, Math.max(quotedBytes, keptBytes))
+export const bytesToKeep = (keptBytes = 0): number => Math.min(readBytes, Math.max(quotedBytes, keptBytes))
 
 /** Calls backends of jobs; `layerNone` for a node that runs none. */
 export class Backend extends Context.Tag("ports/Backend")<Backend, BackendShape>() {

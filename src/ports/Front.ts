@@ -2,8 +2,8 @@
  * The contract between a node and the server in front of it: requests and their answers, and signals when the server
  * listens and stops.
  *
- * By callback, so that a request costs no fiber unless its route takes one. A server reads a request as {@link Asked},
- * and takes the answer as {@link Reply}; everything between is the node's (`node/http/dispatch.ts`).
+ * By callback, so that a request costs no fiber unless its route takes one. A server reads a request as {@link
+ * IncomingRequest}, and takes the answer as {@link Reply}; everything between is the node's (`node/http/dispatch.ts`).
  */
 import { Cause, Context, Deferred, type Duration, Effect, Fiber, Layer, type Stream } from "effect"
 import { StartFault } from "./StartFault.ts"
@@ -37,7 +37,7 @@ export interface NoText {
 }
 
 /** A request as the server has read it. */
-export interface Asked {
+export interface IncomingRequest {
   readonly method: string
   /** The request target: path and query. */
   readonly url: string
@@ -55,7 +55,7 @@ export interface Asked {
 }
 
 /** The body of an answer that is streamed. */
-export interface Sink {
+export interface BodySink {
   /** Sends bytes. Returns false while the client does not keep up; `drained` is called once it does again. */
   readonly write: (bytes: Uint8Array) => boolean
   readonly end: () => void
@@ -73,7 +73,7 @@ export interface Reply {
   /** Sends a whole answer. Does nothing if the client has left. */
   readonly send: (answer: Answer | PiecesAnswer) => void
   /** Opens an endless answer with status 200. */
-  readonly stream: (headers: Headers, on: SinkEvents) => Sink
+  readonly stream: (headers: Headers, on: SinkEvents) => BodySink
   /** Sends a body pulled from a stream. A failing stream cuts the connection, so that it does not look whole. */
   readonly flow: (status: number, headers: Headers, body: Stream.Stream<Uint8Array, unknown>) => Effect.Effect<void>
   /** Calls back once when the client has left, or the answer has ended. */
@@ -87,7 +87,7 @@ export class Front extends Context.Tag("ports/Front")<
   Front,
   {
     /** Handles a request of the contract, and answers it once, now or later; false: no route takes the request. */
-    readonly serve: (asked: Asked, reply: Reply) => boolean
+    readonly serve: (asked: IncomingRequest, reply: Reply) => boolean
     /** Headers that every answer of this target carries for pages of this origin. */
     readonly pageHeaders: (url: string, origin: string | undefined) => Headers | undefined
   }

@@ -13,7 +13,7 @@ import type { Result } from "../core/job/result.ts"
 import type { DatabaseError } from "./Database.ts"
 
 /** The actions of the pool that write its stored state. */
-export type Write = Extract<
+export type PoolWrite = Extract<
   Action,
   {
     readonly tag:
@@ -32,7 +32,7 @@ export type Write = Extract<
 >
 
 /** Stored state at a start. */
-export interface Opened {
+export interface StoredPool {
   /** 1 at the first start, then one more each time (D5). */
   readonly epoch: number
   readonly saved: Saved
@@ -43,9 +43,9 @@ export interface Opened {
 /** Stored rows of the pool; methods fail with a {@link DatabaseError}. */
 export interface PoolStoreShape {
   /** Begins an epoch with the log `logId`. Keeps the results of the last `maxResults` jobs, fewer if they are long. */
-  readonly open: (logId: string, maxResults?: number) => Effect.Effect<Opened, DatabaseError>
+  readonly open: (logId: string, maxResults?: number) => Effect.Effect<StoredPool, DatabaseError>
   /** Writes all rows in one step; on disk when it returns. */
-  readonly write: (writes: ReadonlyArray<Write>) => Effect.Effect<void, DatabaseError>
+  readonly write: (writes: ReadonlyArray<PoolWrite>) => Effect.Effect<void, DatabaseError>
   /** The stored part of a job's answer, by the text of its id; undefined once `maxResults` newer ones are stored. */
   readonly resultOf: (job: string) => Result | undefined
 }

@@ -58,7 +58,7 @@ export type RowFilter = ReadonlyArray<readonly [field: string, value: string | n
 /**
  * Rows in key order. A row that the filter rules out is given as undefined, so that the reader can count it and pause.
  */
-export type Rows = Iterable<ReplicaRow | undefined>
+export type FilteredRows = Iterable<ReplicaRow | undefined>
 
 /** A state of the replica that does not change. */
 export interface ReplicaSnapshot {
@@ -69,7 +69,7 @@ export interface ReplicaSnapshot {
     table: string,
     range?: Range,
     options?: { readonly atMost?: number; readonly where?: RowFilter }
-  ) => Rows
+  ) => FilteredRows
   /** Ids of edge records by endpoint, as `Source.edges` wants them. */
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => ReadonlyArray<RecordId>
   /** Names of all tables that are declared or have records, sorted. */

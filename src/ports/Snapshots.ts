@@ -127,7 +127,7 @@ export const firstOf = (all: ReadonlyArray<SnapshotsShape>): SnapshotsShape => (
 const failing = (error: SnapshotFailed): SnapshotOffer => ({ from: "no source", open: Effect.fail(error) })
 
 /** Fails a stream with more or fewer bytes than the head says; the receiver checks the hash. */
-export const ofLength = ({ bytes }: SnapshotHead, content: Snapshot["content"]): Snapshot["content"] =>
+export const withExactLength = ({ bytes }: SnapshotHead, content: Snapshot["content"]): Snapshot["content"] =>
   Stream.suspend(() => {
     let seen = 0
     const damaged = (): SnapshotFailed =>

@@ -101,7 +101,7 @@ const pauses = Schedule.intersect(
  * The same client, whose `query` repeats statements that met another transaction. Only for texts that are one
  * transaction, or may be applied twice.
  */
-export const overConflicts = (client: SurrealShape): SurrealShape => ({
+export const retryingConflicts = (client: SurrealShape): SurrealShape => ({
   ...client,
   query: (statements, bindings) =>
     client.query(statements, bindings).pipe(

@@ -69,7 +69,7 @@ export interface WalShape {
 }
 
 /** Failure of a read after `afterSeq`, when records up to `keptAfter` were dropped. */
-export const dropped = (afterSeq: number, keptAfter: number): WalFailed =>
+export const recordsDropped = (afterSeq: number, keptAfter: number): WalFailed =>
   new WalFailed({
     reason: "dropped",
     seq: afterSeq + 1,
@@ -77,7 +77,10 @@ export const dropped = (afterSeq: number, keptAfter: number): WalFailed =>
   })
 
 /** `append` for valid records; fails with a record that would break the log's format. */
-export const checked = <A, E>(records: ReadonlyArray<string>, append: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+export const appendChecked = <A, E>(
+  records: ReadonlyArray<string>,
+  append: Effect.Effect<A, E>
+): Effect.Effect<A, E> =>
   records.every(isOneLine) ? append : Effect.dieMessage("a record of the WAL must be one line of JSON")
 
 /** The fault that ends a start: exit code 3 for data that cannot be used as it is, 1 for anything else. */
@@ -97,7 +100,7 @@ export class Wal extends Context.Tag("ports/Wal")<Wal, WalShape>() {
         lastSeq: Effect.sync(last),
         keptAfter: Effect.sync(() => keptAfter),
         append: (added) =>
-          checked(
+          appendChecked(
             added,
             Effect.sync(() => {
               for (const json of added) records.push({ seq: last() + 1, json })
@@ -107,7 +110,7 @@ export class Wal extends Context.Tag("ports/Wal")<Wal, WalShape>() {
         read: (afterSeq) =>
           Stream.suspend(() =>
             afterSeq < keptAfter
-              ? Stream.fail(dropped(afterSeq, keptAfter))
+              ? Stream.fail(recordsDropped(afterSeq, keptAfter))
               : Stream.fromIterable(records.slice(afterSeq - keptAfter))
           ),
         dropBefore: (seq) =>

@@ -12,7 +12,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { audits, Caller, needs, open } from "./access.ts"
+import { audits, Caller, open, requiresScope } from "./access.ts"
 import * as BrowserEndpoints from "./browserEndpoints.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
@@ -75,7 +75,7 @@ const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .middleware(JsonBody)
   .middleware(Cloned)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("ingest"))
+  .annotateContext(requiresScope("ingest"))
   .annotateContext(
     doc(
       "Take a record change",
@@ -99,7 +99,7 @@ const query = HttpApiEndpoint.post("query")`/proxy/query`
   .middleware(JsonBody)
   .middleware(Cloned)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc(
       "Query the snapshot",
@@ -110,13 +110,13 @@ const query = HttpApiEndpoint.post("query")`/proxy/query`
 const signin = HttpApiEndpoint.post("signin")`/proxy/signin`
   .addSuccess(Wire.Ok)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(doc("Sign in", "Always 200, whatever the body; no authentication is performed."))
 
 const use = HttpApiEndpoint.post("use")`/proxy/use`
   .addSuccess(Wire.Ok)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(doc("Use", "Always 200, whatever the body; namespace and database stay what they are."))
 
 const register = HttpApiEndpoint.post("register")`/view/register`
@@ -182,7 +182,7 @@ const views = HttpApiEndpoint.get("views")`/views`
   )
   .addSuccess(Overview.AssignedViews)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc("List the views (extension)", "In key order, page by page, each with the SSP that maintains it.")
   )
@@ -208,7 +208,7 @@ const stream = ViewEndpoints.stream
   .addError(Errors.ViewQuarantined)
   .addError(Errors.Overloaded)
   .middleware(SchedulerBearer)
-  .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId} ${passed}`))
+  .annotateContext(doc("Follow a view (extension)", `${StreamEvents.streamDoc}${StreamEvents.lastEventId} ${passed}`))
 
 const debugView = ViewEndpoints.debug
   .addError(Errors.Unauthorized)
@@ -222,7 +222,7 @@ const debugView = ViewEndpoints.debug
 const overview = HttpApiEndpoint.get("overview")`/overview`
   .addSuccess(Overview.SchedulerOverview)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc(
       "How the cluster is doing, in one answer (extension)",
@@ -254,7 +254,7 @@ const heartbeat = HttpApiEndpoint.post("heartbeat")`/ssp/heartbeat`
   .addError(Errors.SspFenced)
   .middleware(JsonBody)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("ssp"))
+  .annotateContext(requiresScope("ssp"))
   .annotateContext(doc("An SSP is alive", "404: register again; 409 `BUFFER_OVERFLOW`: bootstrap again."))
 
 const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
@@ -266,12 +266,12 @@ const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
   .annotateContext(doc("An SSP stops (extension)", "Its views and jobs move to others at once (D31)."))
 
 const feed = HttpApiEndpoint.get("feed")`/feed`
-  .setUrlParams(Wire.FeedAsked)
+  .setUrlParams(Wire.FeedQuery)
   .addSuccess(HttpApiSchema.Text({ contentType: Wire.feedType }).annotations({ examples: [Examples.feedLines] }))
   .addError(Errors.SspNotRegistered)
   .addError(Errors.BufferOverflow)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("ssp"))
+  .annotateContext(requiresScope("ssp"))
   .annotateContext(
     doc(
       "Follow tables of the log (extension)",
@@ -285,7 +285,7 @@ const applied = HttpApiEndpoint.post("applied")`/ssp/applied`
   .addError(Errors.SspNotRegistered)
   .middleware(JsonBody)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("ssp"))
+  .annotateContext(requiresScope("ssp"))
   .annotateContext(
     doc(
       "What an SSP has applied (extension)",
@@ -301,7 +301,7 @@ const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
   .addError(Errors.Overloaded)
   .middleware(JsonBody)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("ingest"))
+  .annotateContext(requiresScope("ingest"))
   .annotateContext(
     doc("Assign a job to an SSP", "Answers the id of the SSP. A job whose record is not known is created first (D36).")
   )
@@ -313,7 +313,7 @@ const result = HttpApiEndpoint.post("result")`/job/result`
   .addError(Errors.Overloaded)
   .middleware(JsonBody)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("ssp"))
+  .annotateContext(requiresScope("ssp"))
   .annotateContext(
     doc(
       "A job's result",
@@ -329,7 +329,7 @@ const jobs = JobEndpoints.list
   .middleware(SchedulerBearer)
   .annotateContext(doc("List jobs (extension)", passedJob))
 
-const job = JobEndpoints.look
+const job = JobEndpoints.readJob
   .addError(PassedOn)
   .middleware(SchedulerBearer)
   .annotateContext(doc("Look at a job (extension)", passedJob))
@@ -357,7 +357,7 @@ export const metrics = HttpApiEndpoint.get("metrics")`/metrics`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Schema.String) }))
   .addSuccess(Own.SchedulerMetrics)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("metrics"))
+  .annotateContext(requiresScope("metrics"))
   .annotateContext(
     doc(
       "Metrics",
@@ -374,13 +374,13 @@ export const health = HttpApiEndpoint.get("health")`/health`
 const info = HttpApiEndpoint.get("info")`/info`
   .addSuccess(Wire.Info)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(doc("Entities", "The scheduler and every registered SSP."))
 
 export const progress = HttpApiEndpoint.get("progress")`/progress`
   .addSuccess(Own.Progress)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(doc("Progress of long work (extension)", "Cloning, and how far each SSP is behind (D34)."))
 
 export const livez = HttpApiEndpoint.get("livez")`/livez`
@@ -401,7 +401,7 @@ const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .addError(Errors.Overloaded)
   .middleware(Cloned)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc(
       "Hashes of the replica (extension)",
@@ -417,7 +417,7 @@ export const replica = HttpApiEndpoint.get("replica")`/replica`
   .addError(Errors.ReplicaFailed)
   .middleware(Cloned)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc(
       "The replica as a file (extension)",

@@ -12,7 +12,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { audits, Caller, needs, open } from "./access.ts"
+import { audits, Caller, open, requiresScope } from "./access.ts"
 import * as BrowserEndpoints from "./browserEndpoints.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
@@ -58,7 +58,7 @@ const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .middleware(JsonBody)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("ingest"))
+  .annotateContext(requiresScope("ingest"))
   .annotateContext(
     doc(
       "Apply a record change",
@@ -112,7 +112,7 @@ const stream = ViewEndpoints.stream
   .addError(Errors.Overloaded)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId}`))
+  .annotateContext(doc("Follow a view (extension)", `${StreamEvents.streamDoc}${StreamEvents.lastEventId}`))
 
 const openStream = BrowserEndpoints.openStream.middleware(Ready).middleware(Bearer)
 
@@ -142,7 +142,7 @@ const views = HttpApiEndpoint.get("views")`/views`
   .setUrlParams(Schema.Struct(Overview.ViewListing))
   .addSuccess(Overview.ListedViews)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(doc("List the views (extension)", "In key order, page by page, with rows, costs and followers."))
 
 const reset = HttpApiEndpoint.post("reset")`/reset`
@@ -157,7 +157,7 @@ const log = HttpApiEndpoint.post("log")`/log`
   .addSuccess(Wire.Ok)
   .middleware(JsonBody)
   .middleware(Bearer)
-  .annotateContext(needs("ingest"))
+  .annotateContext(requiresScope("ingest"))
   .annotateContext(doc("Write to the service's log", "Level `info` when absent."))
 
 const debugView = ViewEndpoints.debug
@@ -168,7 +168,7 @@ const debugView = ViewEndpoints.debug
 const debugDeps = HttpApiEndpoint.get("debugDeps")`/debug/deps`
   .addSuccess(Wire.DebugDeps)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(doc("Which views read which tables", "D13."))
 
 const health = HttpApiEndpoint.get("health")`/health`
@@ -190,7 +190,7 @@ const info = HttpApiEndpoint.get("info")`/info`
 const overview = HttpApiEndpoint.get("overview")`/overview`
   .addSuccess(Overview.SspOverview)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc(
       "How it is doing, in one answer (extension)",
@@ -201,7 +201,7 @@ const overview = HttpApiEndpoint.get("overview")`/overview`
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`
   .addSuccess(HttpApiSchema.Text({ contentType: "text/plain" }).annotations({ examples: [Examples.prometheus] }))
   .middleware(Bearer)
-  .annotateContext(needs("metrics"))
+  .annotateContext(requiresScope("metrics"))
   .annotateContext(
     doc("Metrics (extension)", "The Prometheus text format (D34); `/overview` is the same moment as JSON.")
   )
@@ -209,7 +209,7 @@ const metrics = HttpApiEndpoint.get("metrics")`/metrics`
 const progress = HttpApiEndpoint.get("progress")`/progress`
   .addSuccess(Progress.SspProgress)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(doc("How far long work is (extension)", "Loading, bootstrap and compares that go on now (D34)."))
 
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
@@ -218,7 +218,7 @@ const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .addError(Errors.Overloaded)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc(
       "Hashes of the records (extension)",
@@ -233,7 +233,7 @@ const compare = HttpApiEndpoint.get("compare")`/integrity/compare`
   .addError(Errors.Overloaded)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("admin"))
+  .annotateContext(requiresScope("admin"))
   .annotateContext(
     doc(
       "Compare with the database (extension)",
@@ -262,7 +262,7 @@ const execute = HttpApiEndpoint.post("execute")`/job/execute`
   .middleware(JsonBody)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("ingest"))
+  .annotateContext(requiresScope("ingest"))
   .annotateContext(
     doc("Run a job (extension)", "Hands over a job to this SSP (D35); it is run if no other SSP holds it.")
   )
@@ -274,7 +274,7 @@ const jobs = JobEndpoints.list
     doc("List jobs (extension)", "Of one table, by status if given, in key order; `next` is the id to go on behind.")
   )
 
-const job = JobEndpoints.look
+const job = JobEndpoints.readJob
   .middleware(Ready)
   .middleware(Bearer)
   .annotateContext(doc("Look at a job (extension)", "With its errors and the SSP that runs it."))

@@ -50,14 +50,14 @@ const withScope =
   })
 
 /** For an endpoint with a bearer. */
-export const needs = (scope: Scope) =>
+export const requiresScope = (scope: Scope) =>
   Context.make(Access, scope).pipe(Context.add(OpenApi.Transform, withScope(scope)))
 
 /** For an endpoint with a bearer that changes something an operator owns. */
-export const audits = (operation: string, scope: Scope) => Context.add(needs(scope), Audited, operation)
+export const audits = (operation: string, scope: Scope) => Context.add(requiresScope(scope), Audited, operation)
 
 /** For an endpoint that reads views, by a secret or by a token for them. */
-export const opensViews = Context.add(needs("read"), TakesToken, true)
+export const opensViews = Context.add(requiresScope("read"), TakesToken, true)
 
 /** For an endpoint without a bearer. */
 export const open: Context.Context<Access> = Context.make(Access, "open")

@@ -5,7 +5,7 @@
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"
-import { audits, needs, opensViews } from "./access.ts"
+import { audits, opensViews, requiresScope } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import { JsonBody } from "./jsonBody.ts"
@@ -19,12 +19,14 @@ export const description = "Live views for pages: several over one connection, t
 export const openStream = HttpApiEndpoint.post("openStream")`/stream`
   .setPayload(ViewAccess.StreamOpening)
   .middleware(JsonBody)
-  .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.manyStream] }))
+  .addSuccess(
+    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.multiStream] })
+  )
   .annotateContext(opensViews)
   .annotateContext(
     doc(
       "Follow several views over one connection (extension)",
-      `${StreamEvents.manyDescribed} At most SVC_STREAM_VIEWS at a time.`
+      `${StreamEvents.multiStreamDoc} At most SVC_STREAM_VIEWS at a time.`
     )
   )
 
@@ -44,10 +46,10 @@ export const changeStream = HttpApiEndpoint.post(
   )
 
 export const token = HttpApiEndpoint.post("token")`/view/token`
-  .setPayload(ViewAccess.TokenAsked)
+  .setPayload(ViewAccess.TokenRequest)
   .middleware(JsonBody)
-  .addSuccess(ViewAccess.TokenGiven)
-  .annotateContext(needs("read"))
+  .addSuccess(ViewAccess.TokenAnswer)
+  .annotateContext(requiresScope("read"))
   .annotateContext(
     doc(
       "A token for some views (extension)",

@@ -110,7 +110,7 @@ export const rowsStream = [
 export const streamId = "4f1c0b6e8a2d4c7f9b3e5d6a7c8b9e0f"
 
 /** A stream of two views: the first follows, the second does not exist. */
-export const manyStream = [
+export const multiStream = [
   event("open", undefined, { stream: streamId }),
   `view: 0\n${event("snapshot", "m1x2-0.2", rowsSnapshot)}`,
   `view: 1\n${event("refused", undefined, { code: "VIEW_NOT_FOUND", message: 'no view is registered under "gone"' })}`,

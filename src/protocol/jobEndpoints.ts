@@ -2,7 +2,7 @@
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"
-import { audits, needs } from "./access.ts"
+import { audits, requiresScope } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Jobs from "./jobs.ts"
@@ -14,13 +14,13 @@ export const list = HttpApiEndpoint.get("jobs")`/jobs`
   .setUrlParams(Jobs.JobListing)
   .addSuccess(Jobs.JobList)
   .addError(Errors.StoreFailed)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
 
-export const look = HttpApiEndpoint.get("job")`/jobs/${jobId}`
+export const readJob = HttpApiEndpoint.get("job")`/jobs/${jobId}`
   .addSuccess(Jobs.Job)
   .addError(Errors.JobNotFound)
   .addError(Errors.StoreFailed)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))
 
 export const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
   .addSuccess(Wire.Ok)

@@ -23,7 +23,7 @@ export const Latency = struct({
 }).annotations({ identifier: "Latency" })
 
 /** Processor time and memory that this process has used; null where unknown. */
-export const Used = NullOr(struct({ cpu_seconds: seconds, memory_megabytes: number })).annotations({
+export const ResourceUse = NullOr(struct({ cpu_seconds: seconds, memory_megabytes: number })).annotations({
   identifier: "Used"
 })
 
@@ -111,7 +111,7 @@ const common = {
   version: string,
   status: string,
   uptime_seconds: seconds,
-  used: Used,
+  used: ResourceUse,
   ingest: Latency,
   warnings: list(string).annotations({
     description: "Tables of the database whose views do not follow each write, and a change table that is not taken"
@@ -155,7 +155,7 @@ export const SspOverview = struct({
   )
 }).annotations({ identifier: "SspOverview", examples: [Examples.sspOverview] })
 
-export const SspSeen = struct({
+export const SspSummary = struct({
   id: string,
   url: string,
   state: Schema.Literal("bootstrapping", "replaying", "ready", "suspect", "overflowed"),
@@ -188,7 +188,7 @@ export const SchedulerOverview = struct({
   checkpointing: Schema.Boolean,
   clone: NullOr(struct({ walk: count, table: string, compared: count, written: count })),
   max_buffer_per_ssp: count,
-  ssps: list(SspSeen),
+  ssps: list(SspSummary),
   views: count,
   views_waiting: count,
   quarantined: Quarantined,

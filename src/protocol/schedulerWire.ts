@@ -7,7 +7,7 @@ import { Schema } from "effect"
 import * as Examples from "./examples.ts"
 import { Tasks } from "./progress.ts"
 import { SharedLog } from "./sharedLog.ts"
-import { count, every, filled, JsonObject, text } from "./wire.ts"
+import { count, JsonObject, nonEmptyText, reportAllFaults, text } from "./wire.ts"
 
 export const SchedulerIngested = Schema.Struct({
   seq: count.annotations({ description: "Position of the last change in the log" }),
@@ -22,7 +22,7 @@ export const ProxyQuery = Schema.Struct({
       "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`. Of a table that holds records and is not declared, INFO FOR TABLE answers `declared: false`: its records are typed by what came (D1)"
   }),
   params: Schema.optional(Schema.NullOr(JsonObject)).annotations({ description: "Extension (D20)" })
-}).annotations({ ...every, identifier: "ProxyQuery", examples: [Examples.proxyQuery] })
+}).annotations({ ...reportAllFaults, identifier: "ProxyQuery", examples: [Examples.proxyQuery] })
 
 // Views
 
@@ -40,11 +40,11 @@ export const ViewFreed = Schema.Struct({ id: Schema.String.pipe(Schema.minLength
 })
 
 export const QueryRegistration = Schema.Struct({
-  query_id: filled,
+  query_id: nonEmptyText,
   view_plan: Schema.Union(Schema.String, JsonObject).annotations({
     message: () => ({ message: "must be the text of a query or an object", override: true })
   })
-}).annotations({ ...every, identifier: "QueryRegistration", examples: [Examples.queryRegistration] })
+}).annotations({ ...reportAllFaults, identifier: "QueryRegistration", examples: [Examples.queryRegistration] })
 
 export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: Schema.String }).annotations({
   identifier: "QueryRegistered",
@@ -55,15 +55,15 @@ export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: S
 // Jobs
 
 export const JobDispatch = Schema.Struct({
-  job_id: filled,
-  table: filled,
+  job_id: nonEmptyText,
+  table: nonEmptyText,
   payload: Schema.Struct({ path: text, body: JsonObject })
-}).annotations({ ...every, identifier: "JobDispatch", examples: [Examples.jobExecution] })
+}).annotations({ ...reportAllFaults, identifier: "JobDispatch", examples: [Examples.jobExecution] })
 
 export const jobStatuses = ["pending", "running", "completed", "failed"] as const
 
 export const JobResult = Schema.Struct({
-  job_id: filled,
+  job_id: nonEmptyText,
   status: Schema.Literal(...jobStatuses).annotations({
     message: () => ({ message: `must be one of ${jobStatuses.join(", ")}`, override: true })
   }),
@@ -78,7 +78,7 @@ export const JobResult = Schema.Struct({
   ssp_id: Schema.optional(text).annotations({
     description: "Extension (D36): the SSP that reports; an SSP that no longer has the job can only report success"
   })
-}).annotations({ ...every, identifier: "JobResult", examples: [Examples.jobResult] })
+}).annotations({ ...reportAllFaults, identifier: "JobResult", examples: [Examples.jobResult] })
 
 // Monitoring
 

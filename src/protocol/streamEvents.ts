@@ -9,7 +9,7 @@ import * as Examples from "./examples.ts"
 import { count, RowError, StreamFormat, ViewResult } from "./wire.ts"
 
 /** Query parameters of a stream of one view. */
-export const StreamAsked = Schema.Struct({
+export const StreamQuery = Schema.Struct({
   format: Schema.optional(StreamFormat),
   ticket: Schema.optional(Schema.String).annotations({
     description: "In place of a bearer: of `POST /view/token` with `once`"
@@ -149,11 +149,11 @@ export const lastEventId =
   "`Last-Event-ID: <incarnation>.<n>`, the `id` of the last event, goes on behind it while what came since is buffered; else the stream begins with a snapshot. Numbers grow, and may skip in format rows."
 
 /** Description of a stream of one view, for its operations. */
-export const described =
+export const streamDoc =
   "Server-sent events: `snapshot`, `delta`, `end`; the schemas of their `data` are StreamDelta, StreamEnd and (the snapshot) ViewResult, with `format=rows` StreamRowsSnapshot and StreamRowsDelta. Lines that begin with a colon are heartbeats, one every 15 s at least. "
 
 /** Description of a stream of several views. */
-export const manyDescribed =
+export const multiStreamDoc =
   "Server-sent events of several views over one connection. The first is `open` (StreamOpened). Then each view has its place, counted from 0 in the order of asking, and the events of its own stream, with a line `view: <place>` in front; `refused` (StreamRefused) where it is not followed. A view that ends or is refused leaves the others as they are."
 
 /** Components for the OpenAPI document, because no endpoint refers to them. */

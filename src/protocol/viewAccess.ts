@@ -2,7 +2,7 @@
  * Requests of pages (D49, D50): several views over one connection, tokens for views, renewals of views' lifetimes.
  */
 import { Schema } from "effect"
-import { count, every, StreamFormat } from "./wire.ts"
+import { count, reportAllFaults, StreamFormat } from "./wire.ts"
 
 const viewId = Schema.String.annotations({ examples: ["posts"] })
 
@@ -22,7 +22,7 @@ export const StreamOpening = Schema.Struct({
   views: Schema.Array(AskedView),
   format: Schema.optional(StreamFormat).annotations({ description: "Of all of them; `rows` when absent" })
 }).annotations({
-  ...every,
+  ...reportAllFaults,
   identifier: "StreamOpening",
   examples: [{ views: [{ view: "posts" }, { view: "users", after: "m5k2-0.7" }], format: "rows" as const }]
 })
@@ -42,7 +42,7 @@ export const StreamChanged = Schema.Struct({
   places: Schema.Array(count).annotations({ description: "Of the views added, in their order" })
 }).annotations({ identifier: "StreamChanged", examples: [{ places: [2] }] })
 
-export const TokenAsked = Schema.Struct({
+export const TokenRequest = Schema.Struct({
   views: Schema.Array(viewId).pipe(Schema.minItems(1)),
   subject: Schema.optional(Schema.String.pipe(Schema.minLength(1), Schema.maxLength(200))).annotations({
     description: "Whom it is for, in the caller's own words; what `POST /view/token/revoke` names"
@@ -56,7 +56,7 @@ export const TokenAsked = Schema.Struct({
   })
 }).annotations({ identifier: "TokenAsked", examples: [{ views: ["posts"], subject: "user:ann" }] })
 
-export const TokenGiven = Schema.Struct({ token: Schema.String, expires_in_ms: ms }).annotations({
+export const TokenAnswer = Schema.Struct({ token: Schema.String, expires_in_ms: ms }).annotations({
   identifier: "TokenGiven",
   examples: [{ token: "svc1.eyJ2IjpbInBvc3RzIl19.c2lnbmF0dXJl", expires_in_ms: 900_000 }]
 })

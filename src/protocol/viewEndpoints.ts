@@ -2,7 +2,7 @@
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"
-import { needs, opensViews } from "./access.ts"
+import { opensViews, requiresScope } from "./access.ts"
 import * as Examples from "./examples.ts"
 import * as StreamEvents from "./streamEvents.ts"
 import * as Wire from "./wire.ts"
@@ -21,7 +21,7 @@ export const read = HttpApiEndpoint.get("view")`/view/${viewId}`
   .annotateContext(opensViews)
 
 export const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(StreamEvents.StreamAsked)
+  .setUrlParams(StreamEvents.StreamQuery)
   .addSuccess(
     HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
       examples: [Examples.eventStream, Examples.rowsStream]
@@ -32,4 +32,4 @@ export const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
 export const debug = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
   .setUrlParams(Schema.Struct({ errors }))
   .addSuccess(Wire.DebugView)
-  .annotateContext(needs("read"))
+  .annotateContext(requiresScope("read"))

@@ -8,12 +8,12 @@ import { Schema } from "effect"
 import * as Examples from "./examples.ts"
 
 /** Option to report all faults of a body, not only the first. */
-export const every = { parseOptions: { errors: "all" } } as const
+export const reportAllFaults = { parseOptions: { errors: "all" } } as const
 
 export const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
 
 /** A text that is not empty. An issue names the field by its path. */
-export const filled = text.pipe(Schema.filter((value) => value !== "" || "must not be empty"))
+export const nonEmptyText = text.pipe(Schema.filter((value) => value !== "" || "must not be empty"))
 
 /** Any JSON object. */
 export const JsonObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
@@ -26,7 +26,7 @@ export const count = Schema.Int.pipe(Schema.nonNegative())
 
 /** `op` in any letter case (D3). */
 export const RecordChange = Schema.Struct({
-  table: filled,
+  table: nonEmptyText,
   op: Schema.String.annotations({ description: "CREATE, UPDATE or DELETE" }),
   id: Schema.String.annotations({ description: "<table>:<key>" }),
   record: JsonObject.annotations({ description: "The whole new record; ignored for DELETE" }),
@@ -48,13 +48,13 @@ export const RecordChange = Schema.Struct({
     description:
       "Extension: W3C trace context of this change, where a request carries changes of several; one that is malformed is ignored"
   })
-}).annotations({ ...every, identifier: "RecordChange", examples: [Examples.change] })
+}).annotations({ ...reportAllFaults, identifier: "RecordChange", examples: [Examples.change] })
 
 /** One change, or several applied in order as one step (extension, D5). */
 export const Ingest = Schema.Union(
   RecordChange,
   Schema.NonEmptyArray(RecordChange).annotations({ examples: [Examples.changes] })
-).annotations({ ...every, identifier: "Ingest" })
+).annotations({ ...reportAllFaults, identifier: "Ingest" })
 
 // View registration
 
@@ -75,8 +75,8 @@ export const StreamFormat = Schema.Literal(...formats, "rows").annotations({
 
 /** `ttl`, `lastActiveAt` and `idleMs` are parsed in `ssp/http/HttpRegistration.ts`, which words their faults. */
 export const ViewRegistration = Schema.Struct({
-  id: filled.annotations({ description: "incantation:<key>" }),
-  surql: filled.annotations({ description: "The query to materialize" }),
+  id: nonEmptyText.annotations({ description: "incantation:<key>" }),
+  surql: nonEmptyText.annotations({ description: "The query to materialize" }),
   clientId: text,
   ttl: text.annotations({ description: "Time to live: 30s, 10m, 1h30m, 1d; units ns us µs ms s m h d w y" }),
   params: Schema.optional(Schema.NullOr(JsonObject)),
@@ -89,10 +89,10 @@ export const ViewRegistration = Schema.Struct({
   assignment: Schema.optional(count).annotations({
     description: "Extension (D21): sent by the scheduler, grows with every move of the view"
   })
-}).annotations({ ...every, identifier: "ViewRegistration", examples: [Examples.viewRegistration] })
+}).annotations({ ...reportAllFaults, identifier: "ViewRegistration", examples: [Examples.viewRegistration] })
 
 export const ViewUnregistration = Schema.Struct({
-  id: filled,
+  id: nonEmptyText,
   assignment: Schema.optional(count).annotations({
     description: "Extension (D21): sent by the scheduler; a view held under a later one stays"
   }),
@@ -102,15 +102,15 @@ export const ViewUnregistration = Schema.Struct({
   moved: Schema.optional(Schema.Boolean).annotations({
     description: "Extension (D31): another SSP has the view, or will: what a database holds of it stays"
   })
-}).annotations({ ...every, identifier: "ViewUnregistration", examples: [Examples.viewUnregistration] })
+}).annotations({ ...reportAllFaults, identifier: "ViewUnregistration", examples: [Examples.viewUnregistration] })
 
 export const ViewFreeing = Schema.Struct({
-  id: filled,
+  id: nonEmptyText,
   surql: Schema.optional(Schema.String).annotations({
     description: "Extension: sent by the scheduler, which frees a query whatever the view was called; with `params`"
   }),
   params: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
-}).annotations({ ...every, identifier: "ViewFreeing", examples: [Examples.viewUnregistration] })
+}).annotations({ ...reportAllFaults, identifier: "ViewFreeing", examples: [Examples.viewUnregistration] })
 
 // SSP registration
 
@@ -119,7 +119,7 @@ const incarnation = Schema.optional(Schema.String).annotations({
 })
 
 export const SspRegistration = Schema.Struct({
-  ssp_id: filled,
+  ssp_id: nonEmptyText,
   url: text.pipe(Schema.pattern(/^https?:\/\//)),
   batch: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D5): takes arrays on /ingest" }),
   job_tables: Schema.optional(Schema.Array(Schema.String)).annotations({ description: "Extension (D35)" }),
@@ -127,7 +127,7 @@ export const SspRegistration = Schema.Struct({
     description: "Extension (D61): it follows `GET /feed`, at first of these tables; absent: it is sent every event"
   }),
   incarnation
-}).annotations({ ...every, identifier: "SspRegistration", examples: [Examples.sspRegistration] })
+}).annotations({ ...reportAllFaults, identifier: "SspRegistration", examples: [Examples.sspRegistration] })
 
 export const SspRegistered = Schema.Struct({
   snapshot_seq: count,
@@ -173,14 +173,14 @@ export const exactType = "application/vnd.svc+json"
 
 /** Extension (D31): an SSP leaves the pool. */
 export const SspDeregistration = Schema.Struct({
-  ssp_id: filled,
+  ssp_id: nonEmptyText,
   incarnation,
-  calling: Schema.optional(Schema.Array(filled)).annotations({
+  calling: Schema.optional(Schema.Array(nonEmptyText)).annotations({
     description:
       "Extension: jobs whose calls are under way; another SSP is given them when they are reported, or after 20 s (fixed)"
   })
 }).annotations({
-  ...every,
+  ...reportAllFaults,
   identifier: "SspDeregistration",
   examples: [Examples.sspDeregistration]
 })
@@ -189,13 +189,13 @@ export const SspDeregistration = Schema.Struct({
 
 /** Extension (D61): positions that an SSP has applied. */
 export const SspApplied = Schema.Struct({
-  ssp_id: filled,
+  ssp_id: nonEmptyText,
   registration: count,
   seq: count.annotations({ description: "Everything of its tables up to here is applied" })
-}).annotations({ ...every, identifier: "SspApplied", examples: [Examples.sspApplied] })
+}).annotations({ ...reportAllFaults, identifier: "SspApplied", examples: [Examples.sspApplied] })
 
 /** Extension (D61): an SSP's request of a feed. */
-export const FeedAsked = Schema.Struct({
+export const FeedQuery = Schema.Struct({
   after: Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative()).annotations({
     description: "Position behind which the events begin",
     message: () => ({ message: "must be a position of the log", override: true })
@@ -216,7 +216,7 @@ export const feedType = "application/x-ndjson"
 // Heartbeat
 
 export const Heartbeat = Schema.Struct({
-  ssp_id: filled,
+  ssp_id: nonEmptyText,
   timestamp: Schema.Number.annotations({ description: "Unix time, seconds" }),
   views: count,
   cpu_usage: Schema.optional(Schema.Number).annotations({
@@ -230,7 +230,7 @@ export const Heartbeat = Schema.Struct({
   unheard: Schema.optional(Schema.Boolean).annotations({
     description: "Extension: the heartbeat before this one is not answered"
   })
-}).annotations({ ...every, identifier: "Heartbeat", examples: [Examples.heartbeat] })
+}).annotations({ ...reportAllFaults, identifier: "Heartbeat", examples: [Examples.heartbeat] })
 
 // Log entry
 
@@ -244,7 +244,7 @@ export const LogEntry = Schema.Struct({
     })
   ),
   data: Schema.optional(JsonObject)
-}).annotations({ ...every, identifier: "LogEntry", examples: [Examples.logEntry] })
+}).annotations({ ...reportAllFaults, identifier: "LogEntry", examples: [Examples.logEntry] })
 
 // Monitoring
 

@@ -444,7 +444,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     )
     const secrets = new Secrets(source)
     const tlsWarnings: Array<string> = []
-    const tls = Tls.holdTls(values, source, secrets, faults, tlsWarnings)
+    const tls = Tls.loadTls(values, source, secrets, faults, tlsWarnings)
     if (faults.length > 0) return Effect.fail(Configuration.configFault(faults))
     const {
       advertise = "",

@@ -394,7 +394,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     const { read: file } = Configuration.readFile(source, faults)
     const secrets = new Secrets(source)
     const tlsWarnings: Array<string> = []
-    const tls = Tls.holdTls(values, source, secrets, faults, tlsWarnings)
+    const tls = Tls.loadTls(values, source, secrets, faults, tlsWarnings)
     faults.push(...tlsFaults(values))
     const jobTables = jobTablesOf(source, file, secrets, faults)
     const listen = Address.parse(values.listenAddr ?? Address.defaultListen)

@@ -60,7 +60,7 @@ export interface ViewAnswer {
 }
 
 /** Answer to a registration with an `assignment`: a scheduler reads no rows, so none are made for it. */
-export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors"> & { readonly tables: ReadonlyArray<string> }
+export type PlacedViewAnswer = Omit<ViewAnswer, "result_data" | "errors"> & { readonly tables: ReadonlyArray<string> }
 
 /** The query does not parse, or is not supported: line and column from 1. */
 export class QueryRefused extends Data.TaggedError("QueryRefused")<{

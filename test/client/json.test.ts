@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest"
 import { jsonValues, told } from "../../kit/data/jsonValues.ts"
 import { campaign, runs } from "../../kit/data/random.ts"
 import { jsonWithBigints, jsonWithText, type ReadJson } from "../../src/client/json.ts"
-import { share } from "../../src/client/share.ts"
+import { shareEqualParts } from "../../src/client/share.ts"
 import * as JsonText from "../../src/core/jsonText.ts"
 // @ts-expect-error Scripts of the dashboard have no declarations.
 import { parse as dashboardJson } from "../../src/dashboard/api.js"
@@ -41,7 +41,7 @@ describe("D66 JSON in the client", () => {
     })
   it("shares what is equal, and finds items without an id by their bigints", () => {
     const [one, two] = [{ n: 987654321987654321n }, { n: 987654321987654322n }]
-    const shared = share([one, two], [{ ...two }, { ...one }]) as ReadonlyArray<unknown>
+    const shared = shareEqualParts([one, two], [{ ...two }, { ...one }]) as ReadonlyArray<unknown>
     expect([shared[0] === two, shared[1] === one]).toEqual([true, true])
   })
 })

@@ -4,9 +4,9 @@
 import { describe, expect, it } from "vitest"
 import { rng, runs, seeded } from "../../kit/data/random.ts"
 import { applyDelta, Misfit, patched } from "../../src/client/delta.ts"
-import { backoffMs, connection, onEnd, onRefused, stay, view } from "../../src/client/machines.ts"
+import { backoffMs, connection, onEnd, onRefused, unchanged, view } from "../../src/client/machines.ts"
 import { RowList } from "../../src/client/rowList.ts"
-import { share } from "../../src/client/share.ts"
+import { shareEqualParts } from "../../src/client/share.ts"
 import { maxLine, SseParser } from "../../src/client/sse.ts"
 import { ViewRows } from "../../src/client/viewRows.ts"
 import * as JsonText from "../../src/core/jsonText.ts"
@@ -85,11 +85,11 @@ describe("sharing", () => {
       deep: { a: { b: 1 } }
     }
     const text = JSON.stringify(old)
-    expect(share(old, JSON.parse(text))).toBe(old)
+    expect(shareEqualParts(old, JSON.parse(text))).toBe(old)
     const next = JSON.parse(text) as typeof old
     next.n = 2
     next.comments = [next.comments[1]!, { id: "c:3", t: 3 }, next.comments[0]!]
-    const shared = share(old, next) as typeof old
+    const shared = shareEqualParts(old, next) as typeof old
     expect(shared).toEqual({ ...old, n: 2, comments: [old.comments[1], { id: "c:3", t: 3 }, old.comments[0]] })
     expect(shared).not.toBe(old)
     expect([shared.tags === old.tags, shared.deep === old.deep]).toEqual([true, true])
@@ -97,14 +97,14 @@ describe("sharing", () => {
     expect(old).toEqual(JSON.parse(text))
   })
   it("tells -0 from 0, a list from an object, and a field called __proto__ from a prototype", () => {
-    expect(Object.is(share({ a: 0 }, { a: -0 }), 0)).toBe(false)
-    expect(Object.is((share({ a: 0 }, { a: -0 }) as { a: number }).a, -0)).toBe(true)
-    expect(share([], {})).toEqual({})
+    expect(Object.is(shareEqualParts({ a: 0 }, { a: -0 }), 0)).toBe(false)
+    expect(Object.is((shareEqualParts({ a: 0 }, { a: -0 }) as { a: number }).a, -0)).toBe(true)
+    expect(shareEqualParts([], {})).toEqual({})
     const old = JSON.parse('{"__proto__":{"a":1},"b":1}') as object
-    const next = share(old, JSON.parse('{"__proto__":{"a":1},"b":2}')) as object
+    const next = shareEqualParts(old, JSON.parse('{"__proto__":{"a":1},"b":2}')) as object
     expect(JSON.stringify(next)).toBe('{"__proto__":{"a":1},"b":2}')
     expect(Object.getPrototypeOf(next)).toBe(Object.prototype)
-    expect(share({}, JSON.parse('{"__proto__":{}}'))).not.toEqual({})
+    expect(shareEqualParts({}, JSON.parse('{"__proto__":{}}'))).not.toEqual({})
   })
 })
 
@@ -233,7 +233,7 @@ describe("the tables", () => {
     const waits = { timer: ["waiting", "pausing", "resting"], rest: ["idle", "failed"] }
     for (const table of [connection, view])
       for (const [state, cells] of Object.entries(table)) {
-        const moves = Object.entries(cells).filter(([, cell]) => cell !== stay)
+        const moves = Object.entries(cells).filter(([, cell]) => cell !== unchanged)
         if (!waits.rest.includes(state)) expect(moves.length, state).toBeGreaterThan(1)
         if (waits.timer.includes(state)) expect(cells, state).toMatchObject({ due: { to: expect.any(String) } })
         // A state with a timer is entered by starting it and left by its end or by calling it off.

@@ -13,7 +13,14 @@ import * as Dispatch from "../../src/node/http/dispatch.ts"
 import * as Guard from "../../src/node/http/guard.ts"
 import { EndpointTable } from "../../src/node/http/table.ts"
 import { Audit } from "../../src/ports/Audit.ts"
-import { type Answer, type Asked, Front, type PiecesAnswer, type Reply, Serving } from "../../src/ports/Front.ts"
+import {
+  type Answer,
+  Front,
+  type IncomingRequest,
+  type PiecesAnswer,
+  type Reply,
+  Serving
+} from "../../src/ports/Front.ts"
 import { Meters } from "../../src/ports/Meters.ts"
 import { Progress } from "../../src/ports/Progress.ts"
 import type { Declaring } from "../../src/protocol/access.ts"
@@ -70,7 +77,7 @@ const asked = ({ serve }: Front["Type"], method: string, url: string): readonly 
     status = answer.status
   }
   const headers = { accept: "text/plain" }
-  const request: Asked = { method, url, headers, address: "127.0.0.1", text: () => {} }
+  const request: IncomingRequest = { method, url, headers, address: "127.0.0.1", text: () => {} }
   const reply: Reply = {
     send,
     fail: send,

@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { Feed } from "../../src/node/streams/feed.ts"
 import { SingleStreams } from "../../src/node/streams/singleStreams.ts"
-import { endOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
+import { endEvent, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import type { Reply } from "../../src/ports/Front.ts"
 import { rows } from "./attacks/followers.ts"
 
@@ -100,7 +100,7 @@ describe("followers that do not read", () => {
     const feed = feedOf(100)
     const late = client(feed, [snapshot])
     for (let n = 1; n <= 100; n++) feed.push(n - 1, n, delta(n, 10_000))
-    feed.end(endOf("unregistered"))
+    feed.end(endEvent("unregistered"))
     const all: Array<string> = []
     for (let piece = late.take(); piece !== undefined; piece = late.take()) {
       expect(piece.length).toBeLessThanOrEqual(4)

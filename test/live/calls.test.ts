@@ -18,11 +18,17 @@ const rowsOf = async (node: NodeBeside, id: string): Promise<unknown> =>
 
 test("D56 a view is served as soon as its row can be read, and shows the query of that row", async () => {
   const server = await serve()
-  const feed = Feed.feed({ url: "", secret: undefined, tables: ["item"], mode: "changes", openToRecordUsers: false })
+  const feed = Feed.feedDefinitions({
+    url: "",
+    secret: undefined,
+    tables: ["item"],
+    mode: "changes",
+    openToRecordUsers: false
+  })
   await server.ask(
     "n",
     "d",
-    `DEFINE TABLE item; CREATE item:1 SET n = 1; ${Schema.script([...Schema.shared, ...feed])}`
+    `DEFINE TABLE item; CREATE item:1 SET n = 1; ${Schema.script([...Schema.sharedDefinitions, ...feed])}`
   )
   const node = await start(server.port)
   await node.ready()
@@ -41,11 +47,17 @@ test("D56 a view is served as soon as its row can be read, and shows the query o
 
 test("D56 a view that is registered, replaced and taken back by calls in the database, whose network is closed; a call that is rolled back leaves nothing, a refused one its reason", async () => {
   const server = await serve()
-  const feed = Feed.feed({ url: "", secret: undefined, tables: ["item"], mode: "changes", openToRecordUsers: true })
+  const feed = Feed.feedDefinitions({
+    url: "",
+    secret: undefined,
+    tables: ["item"],
+    mode: "changes",
+    openToRecordUsers: true
+  })
   await server.ask(
     "n",
     "d",
-    `DEFINE TABLE item PERMISSIONS NONE; DEFINE TABLE user PERMISSIONS FOR select WHERE id = $auth.id; ${Schema.script([...Schema.shared, ...feed])}; CREATE user:ann SET name = 'ann'; CREATE user:bob SET name = 'bob';
+    `DEFINE TABLE item PERMISSIONS NONE; DEFINE TABLE user PERMISSIONS FOR select WHERE id = $auth.id; ${Schema.script([...Schema.sharedDefinitions, ...feed])}; CREATE user:ann SET name = 'ann'; CREATE user:bob SET name = 'bob';
     DEFINE ACCESS account ON DATABASE TYPE RECORD SIGNIN (SELECT * FROM user WHERE name = $name)`
   )
   const dataDir = fresh()
@@ -114,11 +126,13 @@ test("D56 a view that is registered, replaced and taken back by calls in the dat
 test("D56 of two clients that call for one view before it is there the second is refused; without the flag a record user registers nothing", async () => {
   const server = await serve()
   const feed = (openToRecordUsers: boolean) =>
-    Schema.script(Feed.feed({ url: "", secret: undefined, tables: ["item"], mode: "changes", openToRecordUsers }))
+    Schema.script(
+      Feed.feedDefinitions({ url: "", secret: undefined, tables: ["item"], mode: "changes", openToRecordUsers })
+    )
   await server.ask(
     "n",
     "d",
-    `DEFINE TABLE item; DEFINE TABLE user PERMISSIONS FOR select WHERE id = $auth.id; ${Schema.script(Schema.shared)}; ${feed(false)}; CREATE user:ann SET name = 'ann';
+    `DEFINE TABLE item; DEFINE TABLE user PERMISSIONS FOR select WHERE id = $auth.id; ${Schema.script(Schema.sharedDefinitions)}; ${feed(false)}; CREATE user:ann SET name = 'ann';
     DEFINE ACCESS account ON DATABASE TYPE RECORD SIGNIN (SELECT * FROM user WHERE name = $name)`
   )
   const ann = await rootClient(server)

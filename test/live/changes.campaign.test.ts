@@ -21,7 +21,7 @@ test("D44 a database that is killed under writes loses none of them", async () =
   onTestFinished(() => server.kill())
   const admin = await rootClient(server)
   await admin.query(
-    `DEFINE TABLE item; ${Schema.script([...Schema.shared, Changes.definition, Changes.events(["item"])])}`
+    `DEFINE TABLE item; ${Schema.script([...Schema.sharedDefinitions, Changes.changeTableDefinition, Changes.events(["item"])])}`
   )
   await admin.close()
   const node = await startBeside(server.port, join(folder, "node"))

@@ -121,7 +121,7 @@ test("D44 D21 moving between the change table and events that post, while somebo
   onTestFinished(() => port.close())
   const server = await RpcServer.start({ path: `surrealkv://${fresh()}`, capabilities: { network_targets: true } })
   onTestFinished(() => server.kill())
-  await server.ask("n", "d", `DEFINE TABLE item; ${Schema.script(Schema.shared)}`)
+  await server.ask("n", "d", `DEFINE TABLE item; ${Schema.script(Schema.sharedDefinitions)}`)
   const node = await start(server.port)
   await node.ready()
   port.behind = node
@@ -135,12 +135,12 @@ test("D44 D21 moving between the change table and events that post, while somebo
   })()
   for (const mode of ["changes", "sync", "changes", "sync"] as const) {
     await run(
-      `BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode, openToRecordUsers: false }))}COMMIT`
+      `BEGIN; ${Schema.script(Feed.feedDefinitions({ url: port.url, secret, tables: ["item"], mode, openToRecordUsers: false }))}COMMIT`
     )
     await new Promise((done) => setTimeout(done, 150))
   }
   await run(
-    `BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode: "changes", openToRecordUsers: false }))}COMMIT`
+    `BEGIN; ${Schema.script(Feed.feedDefinitions({ url: port.url, secret, tables: ["item"], mode: "changes", openToRecordUsers: false }))}COMMIT`
   )
   writing = false
   await writer

@@ -97,8 +97,8 @@ test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edge
     const install = (): Promise<unknown> =>
       database.ask(
         Schema.script([
-          ...Schema.shared,
-          ...Feed.feed({
+          ...Schema.sharedDefinitions,
+          ...Feed.feedDefinitions({
             url: cluster.scheduler.url,
             secret: undefined,
             tables: ["item"],

@@ -172,7 +172,7 @@ test("D76 in a cluster tables that one transaction makes and fills, or removes a
     JSON.stringify(await ask("INFO FOR TABLE made")).includes(Changes.changeEvent)
   )
   await cluster.scheduler.kill()
-  await ask(`BEGIN; REMOVE TABLE made; ${fill(5, 1)} ${Changes.event("made")}; COMMIT`)
+  await ask(`BEGIN; REMOVE TABLE made; ${fill(5, 1)} ${Changes.eventStatement("made")}; COMMIT`)
   await cluster.scheduler.start()
   await until("the one that was made meanwhile is shown", () => sizes.at(-1) === 5, 30_000)
   expect(cluster.scheduler.logs).not.toContain("no compare with the database")

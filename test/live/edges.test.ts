@@ -139,9 +139,11 @@ const fed = async (port: FeedPort): Promise<{ readonly server: RpcServer; readon
   onTestFinished(() => server.kill())
   const db = await rootClient(server)
   onTestFinished(async () => void (await db.close()))
-  await db.query(`${Blog.definitions}; ${Schema.script(Schema.shared)}`)
+  await db.query(`${Blog.definitions}; ${Schema.script(Schema.sharedDefinitions)}`)
   await db.query(
-    Schema.script(Feed.feed({ url: port.url, secret, tables: Blog.tables, mode: "sync", openToRecordUsers: true }))
+    Schema.script(
+      Feed.feedDefinitions({ url: port.url, secret, tables: Blog.tables, mode: "sync", openToRecordUsers: true })
+    )
   )
   return { server, db }
 }

@@ -166,7 +166,7 @@ test("D76 a table that is removed and made again with its event while no service
   await taken(server)
   await first.stop()
   const again = "REMOVE TABLE item; DEFINE TABLE item; CREATE item:2 SET n = 20; CREATE item:3 SET n = 3"
-  await server.ask("n", "d", `BEGIN; ${again}; ${Changes.event("item")}; COMMIT`)
+  await server.ask("n", "d", `BEGIN; ${again}; ${Changes.eventStatement("item")}; COMMIT`)
   const second = await restarted()
   expect(await differing(second, "item")).toEqual([])
   await second.stop()

@@ -131,7 +131,7 @@ test("D76 a table that is removed and made again between two looks shows the new
   const again = "REMOVE TABLE item; DEFINE TABLE item; CREATE item:3 SET n = 30; CREATE item:50 SET n = 50;"
   for (const [made, how] of [
     ["", "without its event"],
-    [Changes.event("item"), "with it"]
+    [Changes.eventStatement("item"), "with it"]
   ] as const) {
     await server.ask("n", "d", "UPSERT item:7 SET n = 7")
     await until(`seven is there, ${how}`, async () => JSON.stringify(await rows(node, "items")).includes("7"))

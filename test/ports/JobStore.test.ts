@@ -54,14 +54,14 @@ const olderBy = (ms: number) =>
     Effect.mapError((error) => new JobStoreError({ transient: false, message: String(error) }))
   )
 
-class InMemory extends Context.Tag("test/InMemory")<InMemory, ReturnType<typeof RecordJobs.inMemoryRecords>>() {}
+class InMemory extends Context.Tag("test/InMemory")<InMemory, ReturnType<typeof RecordJobs.memoryJobRecords>>() {}
 
 const recordOf = (doc: Obj): RecordId => doc["id"] as RecordId
 
 jobStoreSuite(
   "memory",
   (docs) => {
-    const records = RecordJobs.inMemoryRecords(docs)
+    const records = RecordJobs.memoryJobRecords(docs)
     return Layer.merge(RecordJobs.layer(records), Layer.succeed(InMemory, records))
   },
   (ms) => TestClock.adjust(ms),

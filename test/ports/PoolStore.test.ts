@@ -14,10 +14,10 @@ import * as Nats from "../../kit/processes/nats.ts"
 import * as Postgres from "../../kit/processes/postgres.ts"
 import type { JobRow, MemberRow, RegisteredSsp, StrayRow, ViewRow } from "../../src/core/cluster/messages.ts"
 import type { Result } from "../../src/core/job/result.ts"
-import { inMemory } from "../../src/drivers/memoryPool.ts"
+import { poolOver } from "../../src/drivers/memoryPool.ts"
 import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
-import { type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
+import { PoolStore, type PoolStoreShape, type PoolWrite, type StoredPool } from "../../src/ports/PoolStore.ts"
 import { Heap, unwatchedHeap } from "../../src/ports/ProcessFigures.ts"
 import type { Engine } from "./SharedLog.suite.ts"
 
@@ -43,7 +43,7 @@ const sqlite =
 
 const memory = (): Restart => {
   const rows = new Map()
-  return (use) => Effect.runPromise(use(inMemory(rows)))
+  return (use) => Effect.runPromise(use(poolOver(rows)))
 }
 
 /** Each start is a term of its own. */
@@ -81,7 +81,7 @@ const view: ViewRow = {
 }
 const job: JobRow = { job: "job:1", table: "job", home: undefined, told: false }
 const stray = (ssp: string, viewKey: string): StrayRow => ({ ssp, registration: 7, view: viewKey, assignment: 8 })
-const all: ReadonlyArray<Write> = [
+const all: ReadonlyArray<PoolWrite> = [
   { tag: "PersistMember", row: member("a") },
   { tag: "PersistMember", row: { ...member("b"), batch: undefined, incarnation: "i", jobTables: ["job"] } },
   { tag: "PersistView", row: view },
@@ -90,7 +90,7 @@ const all: ReadonlyArray<Write> = [
   { tag: "PersistStray", row: stray("ab", "x") },
   { tag: "PersistJob", row: job }
 ]
-const savedOf = ({ saved }: Opened) => ({
+const savedOf = ({ saved }: StoredPool) => ({
   members: saved.members.map(({ ssp }) => ssp).sort(),
   views: saved.views.map((row) => row.view),
   strays: saved.strays.map((row) => [row.ssp, row.view]).sort(),
@@ -175,7 +175,7 @@ for (const [name, make, isThere] of [
     })
     it("D36 results of jobs are there after a restart; the oldest make room, by number and by length, also in the file; forgotten results are gone", async () => {
       const restart = make()
-      const put = (job: string, result: Result | undefined): Write => ({ tag: "PersistResult", job, result })
+      const put = (job: string, result: Result | undefined): PoolWrite => ({ tag: "PersistResult", job, result })
       const shown = (store: PoolStoreShape) => ["a", "b", "c", "d"].map((name) => store.resultOf(name) !== undefined)
       const opened = (max: number) => restart((store) => Effect.map(store.open("log", max), () => shown(store)))
       await restart((store) =>
@@ -277,7 +277,7 @@ describe("a pool file that cannot be used", () => {
       ["meta", "epoch", "many", /the epoch of the pool is "many", and not a whole number/]
     ]
     for (const [kind, key, value, message] of rows) {
-      const store = inMemory(new Map([[`${kind} ${key}`, { kind, key, value }]]))
+      const store = poolOver(new Map([[`${kind} ${key}`, { kind, key, value }]]))
       const exit = await Effect.runPromise(Effect.either(store.open("log")))
       expect(Either.isLeft(exit) ? [exit.left.reason, exit.left.message] : exit.right, key).toEqual([
         "damaged",

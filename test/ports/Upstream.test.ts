@@ -220,7 +220,7 @@ test("D21 a user that may not define tables is told so", async () => {
 test("D43 D44 a read of the change table brings no more text than it may, but one record always, and small ones at once", async () => {
   const read = await use((upstream, client) =>
     Effect.gen(function* () {
-      yield* client.query(`RETURN 1; ${Schema.script([Changes.definition])}`)
+      yield* client.query(`RETURN 1; ${Schema.script([Changes.changeTableDefinition])}`)
       yield* client.query(
         `FOR $n IN 1..=60 {
           CREATE type::record('item', $n) SET text = IF $n <= 20 { $text } ELSE { 'small' },

@@ -6,7 +6,7 @@ import { Effect, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import { hashOf, type KnownSecret, oneSecret } from "../../src/core/access/scopedSecrets.ts"
 import type { Reloaded } from "../../src/node/config/secrets.ts"
-import { makeHolderOf, makeJudge } from "../../src/node/http/bearer.ts"
+import { makeJudge, makeSecretFinder } from "../../src/node/http/bearer.ts"
 import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"
 import * as Scheduler from "../../src/scheduler/Config.ts"
 import * as Ssp from "../../src/ssp/Config.ts"
@@ -15,7 +15,7 @@ import * as Ssp from "../../src/ssp/Config.ts"
 const makeAuthorized =
   (secrets: () => ReadonlyArray<KnownSecret>) =>
   (authorization: string): boolean =>
-    makeHolderOf(secrets)(authorization) !== undefined
+    makeSecretFinder(secrets)(authorization) !== undefined
 
 type Files = Record<string, string | undefined>
 
@@ -260,7 +260,7 @@ describe("secrets by name and scope", () => {
       sha256: watched(name, hashOf(text))
     })
     expect(
-      makeHolderOf(() => [hashed("a", "xx"), oneSecret(watched("b", "yyy")), hashed("c", "zz")])("Bearer xx")?.name
+      makeSecretFinder(() => [hashed("a", "xx"), oneSecret(watched("b", "yyy")), hashed("c", "zz")])("Bearer xx")?.name
     ).toBe("a")
     expect(["a", "b", "c"].map((name) => looked.filter((look) => look.startsWith(name)).length)).toEqual([64, 2, 64])
   })

@@ -6,15 +6,15 @@
  */
 import { Effect, Layer } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { inMemory as storeOver } from "../../src/drivers/memoryPool.ts"
+import { poolOver as storeOver } from "../../src/drivers/memoryPool.ts"
 import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
-import { PoolStore, type Write } from "../../src/ports/PoolStore.ts"
+import { PoolStore, type PoolWrite } from "../../src/ports/PoolStore.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 
-const writes: Array<ReadonlyArray<Write>> = []
+const writes: Array<ReadonlyArray<PoolWrite>> = []
 
 const counting = Layer.sync(PoolStore, () => {
   const store = storeOver(new Map())

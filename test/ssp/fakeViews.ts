@@ -132,7 +132,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
       if (id !== "here") return void done(Exit.fail(new ViewNotFound({ id })))
       const shown = answer({ id, format: format ?? "flat" })
       const tag = ResultTag.tagOf(shown)
-      const isKnown = ResultTag.isNamed(ifNoneMatch, tag)
+      const isKnown = ResultTag.namesTag(ifNoneMatch, tag)
       done(Exit.succeed({ tag, pieces: isKnown ? undefined : drain(AnswerBytes.answerPieces(shown, sees)) }))
     },
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),

@@ -98,7 +98,7 @@ const tolerance = 0.25
 const bound = (measure: ReadonlyMap<string, number>): number => mean([...measure.values()]) * (1 + tolerance)
 
 /** The candidates, among those not too far above the mean, that lack the fewest tables of a view; at least one. */
-export const nearest = (
+export const withFewestMissing = (
   { measure }: Pick<Strategy, "measure">,
   candidates: ReadonlyArray<Candidate>,
   /** Number of the view's tables that each candidate lacks, by id. */
@@ -128,7 +128,7 @@ export interface Moves {
  * those whose load is higher by the margin. Undefined if no move helps. After the moves the giver has at least as many
  * views as the taker, and the taker at most its share, so the next moves do not go back.
  */
-export const moves = ({ measure, share }: Strategy, candidates: ReadonlyArray<Candidate>): Moves | undefined => {
+export const planMoves = ({ measure, share }: Strategy, candidates: ReadonlyArray<Candidate>): Moves | undefined => {
   const of = measure(candidates)
   const fair = candidates.reduce((sum, { views }) => sum + views, 0) / Math.max(1, candidates.length)
   const taker = ordered(candidates, of).find(({ views }) => views < Math.floor(share * fair))

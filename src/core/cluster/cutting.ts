@@ -8,7 +8,7 @@
  */
 
 /** Another scheduler of the log. */
-export interface Copy {
+export interface LogCopy {
   /** Position through which its replica is applied, and through which that is on its disk. */
   readonly applied: number
   readonly synced: number
@@ -19,7 +19,7 @@ export interface Copy {
 interface Copies {
   /** Position through which the leader's replica is on its disk. */
   readonly own: number
-  readonly others: ReadonlyArray<Copy>
+  readonly others: ReadonlyArray<LogCopy>
   /** Position of the newest snapshot kept apart; 0: none is there yet; undefined: none are kept apart. */
   readonly snapshot: number | undefined
 }

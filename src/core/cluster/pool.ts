@@ -66,7 +66,7 @@ const checkpoint = (turn: Turn): void => {
   Members.phase(turn, "CheckpointBegan")
   if (turn.state.phase !== "Updating" || before === "Updating") return
   set(turn, { checkpointing: true })
-  emit(turn, { tag: "Checkpoint", keepFrom: State.keepFrom(turn.state) })
+  emit(turn, { tag: "Checkpoint", keepFrom: State.oldestKept(turn.state) })
 }
 
 const checkpointed = (turn: Turn): void => {
@@ -81,7 +81,7 @@ const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void
 
 /** A connection to an SSP was refused; ignored if the SSP has registered again since. */
 const refused = (turn: Turn, home: { readonly ssp: string; readonly registration: number }): void => {
-  if (State.at(turn.state, home) !== undefined) Members.refused(turn, home.ssp, false)
+  if (State.memberAt(turn.state, home) !== undefined) Members.refused(turn, home.ssp, false)
 }
 
 const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
@@ -222,9 +222,9 @@ export const restore = (state: State.State, now: number, saved: Saved): Decision
       Views.clear(turn, row.view)
       continue
     }
-    if (State.at(turn.state, row.home) !== undefined)
+    if (State.memberAt(turn.state, row.home) !== undefined)
       updateAt(turn, row.home, (member) => State.withView(member, row.view))
-    if (State.at(turn.state, row.home) === undefined || !row.placed)
+    if (State.memberAt(turn.state, row.home) === undefined || !row.placed)
       set(turn, { waitingViews: Waiting.add(turn.state.waitingViews, row.view) })
   }
   for (const row of saved.strays)
@@ -233,9 +233,9 @@ export const restore = (state: State.State, now: number, saved: Saved): Decision
       strays: HashMap.set(member.strays, row.view, { ...row, op: undefined })
     }))
   for (const row of saved.jobs) {
-    if (State.at(turn.state, row.home) !== undefined)
+    if (State.memberAt(turn.state, row.home) !== undefined)
       updateAt(turn, row.home, (member) => State.withJob(member, row.job))
-    if (State.at(turn.state, row.home) === undefined || !row.told)
+    if (State.memberAt(turn.state, row.home) === undefined || !row.told)
       set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, row.job) })
   }
   for (const row of saved.members) Delivery.deliver(turn, row.ssp)

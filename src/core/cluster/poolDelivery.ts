@@ -23,7 +23,7 @@ export const deliver = (turn: Turn, ssp: string): void => {
   const range = DeliveryQueue.due(member.queue, turn.state.log, turn.now, most)
   if (range === undefined) return
   setMember(turn, { ...member, queue: DeliveryQueue.withFlight(member.queue, range) })
-  emit(turn, { tag: "Deliver", ...State.callee(member), from: range.from, to: range.to })
+  emit(turn, { tag: "Deliver", ...State.calleeOf(member), from: range.from, to: range.to })
 }
 
 /**
@@ -52,7 +52,7 @@ export const logMoved = (turn: Turn, change: Partial<DeliveryQueue.Log>): void =
 }
 
 export const answered = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
-  const member = State.at(turn.state, command)
+  const member = State.memberAt(turn.state, command)
   if (member === undefined || member.queue.flight === undefined) return
   if (command.answer.kind !== "unavailable") reached(turn, member.ssp)
   else if (command.answer.refused === true) refused(turn, member.ssp, false)
@@ -60,7 +60,7 @@ export const answered = (turn: Turn, command: Command & { readonly tag: "Deliver
 }
 
 const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
-  const member = State.at(turn.state, command)
+  const member = State.memberAt(turn.state, command)
   if (member === undefined) return
   const outcome = DeliveryQueue.answered(
     member.queue,
@@ -93,10 +93,10 @@ const setQueue = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.Deli
  */
 export const applied = (turn: Turn, { positions }: Command & { readonly tag: "Applied" }): void => {
   for (const position of positions) {
-    if (State.at(turn.state, position)?.tables === undefined) continue
+    if (State.memberAt(turn.state, position)?.tables === undefined) continue
     apply(turn, position.ssp, "PolledReady", "it follows the feed")
     reached(turn, position.ssp)
-    const member = State.at(turn.state, position)
+    const member = State.memberAt(turn.state, position)
     if (member === undefined) continue
     const seq = Math.min(position.seq, turn.state.log.head)
     if (seq > member.queue.acked) setQueue(turn, member, DeliveryQueue.advanced(member.queue, seq, turn.state.log))
@@ -106,7 +106,7 @@ export const applied = (turn: Turn, { positions }: Command & { readonly tag: "Ap
 
 /** An SSP has opened its feed of these tables. */
 export const followed = (turn: Turn, command: Command & { readonly tag: "Followed" }): void => {
-  const member = State.at(turn.state, command)
+  const member = State.memberAt(turn.state, command)
   if (member?.tables === undefined) return
   setMember(turn, { ...member, tables: command.tables })
   if (Member.receives(member.state)) savePosition(turn, member.ssp)

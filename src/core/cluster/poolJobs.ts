@@ -7,7 +7,7 @@
 import { HashMap, HashSet } from "effect"
 import type { Command } from "./messages.ts"
 import * as State from "./state.ts"
-import { dropJob, emit, log, reply, serial, set, setJob, type Turn, updateAt } from "./turn.ts"
+import { dropJob, emit, log, nextSerial, reply, set, setJob, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 const takes = (member: State.SspMember, table: string): boolean =>
@@ -37,7 +37,7 @@ export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArriv
   const known = isOther ? undefined : before
   if (known !== undefined && isNew && known.created === undefined) persist(turn, { ...known, created })
   const owner =
-    State.at(turn.state, known?.home) ?? (known === undefined ? pick(State.ready(turn.state), table) : undefined)
+    State.memberAt(turn.state, known?.home) ?? (known === undefined ? pick(State.ready(turn.state), table) : undefined)
   if (known === undefined && (owner !== undefined || ref === undefined)) {
     const told = owner !== undefined && !stands
     persist(turn, {
@@ -84,7 +84,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
     coolUntil: failed ? turn.now + turn.state.config.coolMs : member.coolUntil
   }))
   if (HashMap.has(turn.state.endingJobs, job.job)) return setJob(turn, { ...job, op: undefined })
-  if (!failed && State.at(turn.state, job.home) !== undefined)
+  if (!failed && State.memberAt(turn.state, job.home) !== undefined)
     return persist(turn, { ...job, op: undefined, told: true })
   if (command.outcome.kind === "refused")
     log(turn, "warn", `${job.home?.ssp ?? ""} refuses job ${job.job}; another SSP is asked`)
@@ -99,7 +99,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
  * A leaving SSP is still calling these jobs. Given to another SSP at once they would be called twice at the same time,
  * so their reports are awaited first.
  */
-export const ending = (turn: Turn, member: State.SspMember, calling: ReadonlyArray<string>): void => {
+export const leftWhileCalling = (turn: Turn, member: State.SspMember, calling: ReadonlyArray<string>): void => {
   const its = calling.filter((id) => HashSet.has(member.jobs, id))
   if (its.length === 0) return
   const until = turn.now + turn.state.config.callsEndMs
@@ -130,11 +130,11 @@ export const pump = (turn: Turn): void => {
       set(turn, { waitingJobs: Waiting.remove(turn.state.waitingJobs, id) })
       continue
     }
-    const rooms = State.withRoom(turn.state, turn.now)
-    const home = State.at(turn.state, job.home)
+    const rooms = State.membersWithRoom(turn.state, turn.now)
+    const home = State.memberAt(turn.state, job.home)
     const target = home === undefined ? pick(rooms, job.table) : rooms.find((room) => room.ssp === home.ssp)
     if (target === undefined) continue
-    const op = serial(turn)
+    const op = nextSerial(turn)
     updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
     persist(turn, { ...job, home: { ssp: target.ssp, registration: target.registration }, told: false, op })
     emit(turn, {
@@ -143,7 +143,7 @@ export const pump = (turn: Turn): void => {
       job: id,
       table: job.table,
       created: job.created,
-      ...State.callee(target)
+      ...State.calleeOf(target)
     })
   }
 }

@@ -13,7 +13,7 @@ import * as Jobs from "./poolJobs.ts"
 import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"
-import { emit, log, reply, serial, set, setMember, type Turn, updateAt } from "./turn.ts"
+import { emit, log, nextSerial, reply, set, setMember, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void => {
@@ -68,7 +68,7 @@ const join = (turn: Turn, registration: SspRegistration): void => {
     freeze,
     log: { head }
   } = turn.state
-  const shared = Freeze.share(freeze, registration.ssp, turn.now, config.bootstrapTimeoutMs, head, serial(turn))
+  const shared = Freeze.share(freeze, registration.ssp, turn.now, config.bootstrapTimeoutMs, head, nextSerial(turn))
   if (shared.kind === "wait") throw new Error("broken invariant: joined without a share of the snapshot")
   set(turn, { freeze: shared.freeze })
   if (shared.kind === "new") {
@@ -79,7 +79,7 @@ const join = (turn: Turn, registration: SspRegistration): void => {
     State.member(turn.state, registration.ssp)?.state === "Overflowed" || head - shared.freeze.seq > config.maxBuffer
   setMember(turn, {
     ...registration,
-    registration: serial(turn),
+    registration: nextSerial(turn),
     sentBack,
     state: "Bootstrapping",
     since: turn.now,
@@ -115,13 +115,13 @@ const releaseWork = (turn: Turn, member: State.SspMember): void => {
   })
   setMember(turn, {
     ...member,
-    registration: serial(turn),
+    registration: nextSerial(turn),
     views: HashSet.empty(),
     jobs: HashSet.empty(),
     strays: HashMap.empty(),
     calls: 0
   })
-  for (const key of HashMap.keys(member.strays)) Views.traced(turn, key)
+  for (const key of HashMap.keys(member.strays)) Views.writerEnded(turn, key)
 }
 
 const replay = (turn: Turn, member: State.SspMember): void => {
@@ -143,7 +143,11 @@ const effects = (
   if (effect === "replay") return replay(turn, member)
   if (effect === "hand") return releaseWork(turn, member)
   if (effect === "clear")
-    return setMember(turn, { ...member, registration: serial(turn), queue: DeliveryQueue.after(turn.state.log.head) })
+    return setMember(turn, {
+      ...member,
+      registration: nextSerial(turn),
+      queue: DeliveryQueue.after(turn.state.log.head)
+    })
   if (effect === "remove") {
     log(turn, "warn", `${ssp} is removed: ${reason}`)
     set(turn, { members: HashMap.remove(turn.state.members, ssp) })
@@ -226,14 +230,14 @@ export const deregister = (turn: Turn, command: Command & { readonly tag: "Dereg
   const member = State.member(turn.state, command.from.ssp)
   if (member !== undefined && sameProcess(member, command.from)) {
     setHistory(turn, member.ssp, { ...history(turn, member.ssp), leftAt: turn.now })
-    Jobs.ending(turn, member, command.calling ?? [])
+    Jobs.leftWhileCalling(turn, member, command.calling ?? [])
     apply(turn, command.from.ssp, "Deregistered", "it deregistered")
   }
   reply(turn, command.ref, { kind: "ok" })
 }
 
 export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void => {
-  const member = State.at(turn.state, command)
+  const member = State.memberAt(turn.state, command)
   if (member === undefined) return
   const answers = command.health !== "unreachable" && command.health !== "refused"
   setMember(turn, {
@@ -264,7 +268,7 @@ export const refused = (turn: Turn, ssp: string, again: boolean): void =>
 
 /** A call was answered: notes whether the SSP takes the scheduler's secret; if not, its calls pause. */
 export const tookSecret = (turn: Turn, home: RegisteredSsp, takes: boolean): void => {
-  const member = State.at(turn.state, home)
+  const member = State.memberAt(turn.state, home)
   if (member === undefined || (takes && !member.refusesSecret)) return
   if (takes) return setMember(turn, { ...member, refusesSecret: false })
   refusedSecret(turn, home.ssp)
@@ -289,7 +293,7 @@ export const reached = (turn: Turn, ssp: string): void => {
 
 /** A diverged SSP bootstraps again, but not in a loop: each time it waits twice as long. */
 export const compared = (turn: Turn, command: Command & { readonly tag: "Compared" }): void => {
-  const member = State.at(turn.state, command)
+  const member = State.memberAt(turn.state, command)
   if (member === undefined || command.equal) return
   const { rebootstraps, rebootstrappedAt } = history(turn, member.ssp)
   const wait = Math.min(hourMs, turn.state.config.divergedBaseMs * 2 ** Math.max(0, Math.min(rebootstraps, 20) - 1))
@@ -334,7 +338,7 @@ export const sweep = (turn: Turn, ssp: string): void => {
     return void apply(turn, ssp, "BootstrapTimedOut", `not bootstrapped after ${turn.now - member.since} ms`)
   if (!member.polling && turn.now >= pollDueAt(config, member)) {
     setMember(turn, { ...member, polling: true, polledAt: turn.now })
-    emit(turn, { tag: "Poll", ...State.callee(member) })
+    emit(turn, { tag: "Poll", ...State.calleeOf(member) })
   }
   if (Member.receives(member.state) && member.queue.saved !== member.queue.acked) savePosition(turn, ssp)
 }

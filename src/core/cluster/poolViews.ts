@@ -13,7 +13,7 @@ import type { Command, RegisteredSsp, ViewSpec } from "./messages.ts"
 import * as Quarantine from "./poolQuarantine.ts"
 import * as Tables from "./poolTables.ts"
 import * as State from "./state.ts"
-import { dropView, emit, log, markRemoved, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
+import { dropView, emit, log, markRemoved, nextSerial, reply, set, setView, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 type RegisterRequest = State.Request & { readonly kind: "register" }
@@ -30,7 +30,7 @@ const wait = (turn: Turn, key: string): void =>
 
 /** Marks that an SSP must not hold the view. The SSP may get the view again only after it has confirmed that. */
 const addStray = (turn: Turn, home: RegisteredSsp, view: State.View, op: number | undefined): void => {
-  if (State.at(turn.state, home) === undefined) return
+  if (State.memberAt(turn.state, home) === undefined) return
   const row = { ssp: home.ssp, registration: home.registration, view: view.view, assignment: view.assignment }
   updateAt(turn, home, (member) => ({ ...member, strays: HashMap.set(member.strays, view.view, { ...row, op }) }))
   emit(turn, { tag: "PersistStray", row })
@@ -69,7 +69,7 @@ const choose = (
       !(suspected && Quarantine.isTrying(turn.state, member.ssp, key))
   )
   const lacks = new Map(free.map((member) => [member.ssp, Tables.missing(config, member, spec).length]))
-  const near = Balance.nearest(config.strategy, free.map(State.candidate), lacks)
+  const near = Balance.withFewestMissing(config.strategy, free.map(State.candidate), lacks)
   const id = config.strategy.choose(near, turn.state.lastPicked)
   if (id !== undefined) set(turn, { lastPicked: id })
   return free.find((member) => member.ssp === id)
@@ -90,11 +90,11 @@ const start = (
   request: RegisterRequest | undefined,
   tried: ReadonlyArray<string>
 ): void => {
-  const stays = State.at(turn.state, view.home)?.ssp === target.ssp
+  const stays = State.memberAt(turn.state, view.home)?.ssp === target.ssp
   const moved = stays
     ? view
-    : { ...view, home: homeOf(target), assignment: serial(turn), assignedAt: turn.now, placed: false }
-  const op: State.ViewOp = { ...homeOf(target), id: serial(turn), kind: "register", request, tried, at: turn.now }
+    : { ...view, home: homeOf(target), assignment: nextSerial(turn), assignedAt: turn.now, placed: false }
+  const op: State.ViewOp = { ...homeOf(target), id: nextSerial(turn), kind: "register", request, tried, at: turn.now }
   if (stays) setView(turn, { ...moved, op })
   else persist(turn, { ...moved, op })
   if (request === undefined) updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
@@ -105,7 +105,7 @@ const start = (
     view: view.view,
     assignment: moved.assignment,
     spec: request?.spec ?? view.spec,
-    ...State.callee(target)
+    ...State.calleeOf(target)
   })
 }
 
@@ -134,7 +134,7 @@ export const clear = (turn: Turn, key: string): void => {
   const op: State.ViewOp = {
     ssp: "",
     registration: 0,
-    id: serial(turn),
+    id: nextSerial(turn),
     kind: "clear",
     request: undefined,
     tried: [],
@@ -146,7 +146,7 @@ export const clear = (turn: Turn, key: string): void => {
 }
 
 /** An SSP that might write rows of a view is done: rows that it wrote after the view was cleared are deleted too. */
-export const traced = (turn: Turn, key: string): void => {
+export const writerEnded = (turn: Turn, key: string): void => {
   const view = State.view(turn.state, key)
   if (!turn.state.config.database || (view !== undefined && view.op?.kind !== "clear")) return
   if (view === undefined) setView(turn, { ...unknown, view: key, assignedAt: turn.now })
@@ -189,7 +189,7 @@ const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried:
   const open = ready.filter(({ refusesSecret }) => !refusesSecret)
   const awake = ready.filter(({ coolUntil, refusesSecret }) => refusesSecret && coolUntil <= turn.now)
   const target =
-    State.at(turn.state, view.home) ??
+    State.memberAt(turn.state, view.home) ??
     (tried.length === 0 ? destination(turn, view.view) : undefined) ??
     choose(turn, view.view, request.spec, open, tried) ??
     choose(turn, view.view, request.spec, awake, tried)
@@ -211,12 +211,12 @@ const settle = (turn: Turn, key: string): void => {
     setView(turn, { ...view, queue })
     return requested(turn, key, next)
   }
-  if (State.at(turn.state, view.home) === undefined || !view.placed) wait(turn, key)
+  if (State.memberAt(turn.state, view.home) === undefined || !view.placed) wait(turn, key)
 }
 
 /** Asks the SSP that holds a view to drop it, as the one call about this view. */
 const recall = (turn: Turn, view: State.View, from: State.SspMember): State.ViewOp => {
-  const id = serial(turn)
+  const id = nextSerial(turn)
   addStray(turn, from, view, id)
   updateAt(turn, from, (member) => ({ ...member, calls: member.calls + 1 }))
   return { ...homeOf(from), id, kind: "leave", request: undefined, tried: [], at: turn.now }
@@ -229,12 +229,12 @@ const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, from: State.
     view: view.view,
     assignment: view.assignment,
     gone,
-    ...State.callee(from)
+    ...State.calleeOf(from)
   })
 
 /** Removes the view. A registration that comes while its SSP is being told waits for the SSP's answer. */
 const remove = (turn: Turn, view: State.View): void => {
-  const from = State.at(turn.state, view.home)
+  const from = State.memberAt(turn.state, view.home)
   if (from === undefined) return forget(turn, view, true)
   const op = recall(turn, view, from)
   markRemoved(turn, { ...view, op })
@@ -283,7 +283,7 @@ const extendExpiry = (turn: Turn, key: string, ref: number): void => {
 
 const taken = (turn: Turn, view: State.View, op: State.ViewOp): void => {
   Quarantine.forgetDeaths(turn, view.view)
-  const owner = State.at(turn.state, op)
+  const owner = State.memberAt(turn.state, op)
   persist(turn, { ...view, spec: op.request?.spec ?? view.spec, placed: true, settled: true, op: undefined })
   if (op.request !== undefined)
     reply(turn, op.request.ref, { kind: "assigned", ssp: op.ssp, url: owner?.url ?? "", assignedAt: view.assignedAt })
@@ -337,7 +337,7 @@ const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolea
  * the start. After the time of a bootstrap another one is asked.
  */
 const joining = (turn: Turn, view: State.View, op: State.ViewOp): void => {
-  const target = State.at(turn.state, op)
+  const target = State.memberAt(turn.state, op)
   const since = op.since ?? op.at
   if (target === undefined || turn.now - since > turn.state.config.bootstrapTimeoutMs)
     return unanswered(turn, view, op, false)
@@ -348,7 +348,7 @@ const joining = (turn: Turn, view: State.View, op: State.ViewOp): void => {
 
 /** An unregister call has ended; one without an answer is tried again. */
 const unregistered = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
-  const member = State.at(turn.state, command)
+  const member = State.memberAt(turn.state, command)
   const found = member === undefined ? undefined : HashMap.get(member.strays, command.view)
   if (member === undefined || found?._tag !== "Some" || found.value.op !== command.op) return
   const { op: _, ...row } = found.value
@@ -362,7 +362,7 @@ const unregistered = (turn: Turn, command: Command & { readonly tag: "ViewCalled
   }))
   if (!answered) return
   emit(turn, { tag: "ForgetStray", row })
-  traced(turn, command.view)
+  writerEnded(turn, command.view)
 }
 
 export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
@@ -375,7 +375,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
     setView(turn, { ...view, op: undefined })
     return settle(turn, view.view)
   }
-  const gone = State.at(turn.state, op) === undefined
+  const gone = State.memberAt(turn.state, op) === undefined
   endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
   adjustWindow(turn, op, command.outcome.kind !== "unreachable")
   if (gone || command.outcome.kind === "unreachable") {
@@ -396,13 +396,13 @@ const leave = (turn: Turn, view: State.View, from: State.SspMember): void => {
 }
 
 const clearStrays = (turn: Turn): void => {
-  for (const member of State.withRoom(turn.state, turn.now)) {
+  for (const member of State.membersWithRoom(turn.state, turn.now)) {
     let room = State.roomOf(turn.state, member)
     for (const stray of HashMap.values(member.strays)) {
       if (room <= 0) break
       if (stray.op !== undefined) continue
       room--
-      const op = serial(turn)
+      const op = nextSerial(turn)
       updateAt(turn, member, (now) => ({
         ...now,
         calls: now.calls + 1,
@@ -415,7 +415,7 @@ const clearStrays = (turn: Turn): void => {
         view: stray.view,
         assignment: stray.assignment,
         gone,
-        ...State.callee(member)
+        ...State.calleeOf(member)
       })
     }
   }
@@ -424,10 +424,10 @@ const clearStrays = (turn: Turn): void => {
 /** Clears strays and places waiting views where there is room. O(SSPs + calls allowed), however many views wait. */
 export const pump = (turn: Turn): void => {
   clearStrays(turn)
-  if (turn.state.waitingViews.length === 0 || State.withRoom(turn.state, turn.now).length === 0) return
+  if (turn.state.waitingViews.length === 0 || State.membersWithRoom(turn.state, turn.now).length === 0) return
   for (const key of Waiting.peek(turn.state.waitingViews, 2 * turn.state.config.maxCalls)) {
     const view = State.view(turn.state, key)
-    const home = State.at(turn.state, view?.home)
+    const home = State.memberAt(turn.state, view?.home)
     if (
       view === undefined ||
       view.op !== undefined ||
@@ -437,7 +437,7 @@ export const pump = (turn: Turn): void => {
       set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, key) })
       continue
     }
-    const rooms = State.withRoom(turn.state, turn.now)
+    const rooms = State.membersWithRoom(turn.state, turn.now)
     if (rooms.length === 0) return
     const wanted = home ?? destination(turn, key)
     const target =
@@ -466,7 +466,7 @@ const dueMoves = (turn: Turn): Balance.Moves | undefined => {
   } = turn.state
   // While views wait or move, it is unknown which SSP will have the fewest.
   if (waitingViews.length > 0 || HashMap.size(moving) > 0) return undefined
-  const moves = Balance.moves(strategy, State.ready(turn.state).map(State.candidate))
+  const moves = Balance.planMoves(strategy, State.ready(turn.state).map(State.candidate))
   const since = moves === undefined ? turn.now : uneven?.taker === moves.to ? uneven.since : turn.now
   set(turn, { uneven: moves === undefined ? undefined : { taker: moves.to, since } })
   const most = Math.min(movesPerSecond, Math.floor(((turn.now - movedAt) * movesPerSecond) / 1000))
@@ -479,7 +479,7 @@ const dueMoves = (turn: Turn): Balance.Moves | undefined => {
 export const rebalance = (turn: Turn): void => {
   const moves = dueMoves(turn)
   if (moves === undefined) return
-  const rooms = State.withRoom(turn.state, turn.now)
+  const rooms = State.membersWithRoom(turn.state, turn.now)
   const giver = rooms.find(({ ssp }) => ssp === moves.from)
   const taker = rooms.find(({ ssp }) => ssp === moves.to)
   if (giver === undefined || taker === undefined) return
@@ -489,7 +489,7 @@ export const rebalance = (turn: Turn): void => {
   for (const key of giver.views) {
     if (left <= 0 || ++looked > 4 * turn.state.config.maxCalls) return
     const view = State.view(turn.state, key)
-    const from = State.at(turn.state, homeOf(giver))
+    const from = State.memberAt(turn.state, homeOf(giver))
     if (view === undefined || from === undefined || view.op !== undefined || !view.placed) continue
     if (moves.onlyNear && Tables.missing(turn.state.config, taker, view.spec).length > 0) continue
     leave(turn, view, from)

@@ -282,7 +282,7 @@ export const job = (state: State, id: string): Job | undefined => {
 }
 
 /** The member a home names, if it is still in that registration. */
-export const at = (state: State, home: RegisteredSsp | undefined): SspMember | undefined => {
+export const memberAt = (state: State, home: RegisteredSsp | undefined): SspMember | undefined => {
   const found = home === undefined ? undefined : member(state, home.ssp)
   return found?.registration === home?.registration ? found : undefined
 }
@@ -295,10 +295,10 @@ export const aliveAt = (state: State, ssp: string): number => {
 }
 
 /** The SSP that holds a view now; undefined while the view waits. */
-export const ownerOf = (state: State, key: string): SspMember | undefined => at(state, view(state, key)?.home)
+export const ownerOf = (state: State, key: string): SspMember | undefined => memberAt(state, view(state, key)?.home)
 
 /** The SSP that is to run the job (D35); undefined while the job waits: its logged change then names no SSP. */
-export const assigneeOf = (state: State, id: string): string | undefined => at(state, job(state, id)?.home)?.ssp
+export const assigneeOf = (state: State, id: string): string | undefined => memberAt(state, job(state, id)?.home)?.ssp
 
 /** The member with a registration number. */
 export const inRegistration = (state: State, registration: number): SspMember | undefined => {
@@ -325,7 +325,7 @@ export const secretFault = (ssp: string): string =>
   `${ssp} does not take this scheduler's secret (401, or 403 where it lacks a scope): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`
 
 /** Ready SSPs that have applied `seq` (D7). */
-export const delivered = (state: State, seq: number): number =>
+export const appliedBy = (state: State, seq: number): number =>
   ready(state).filter((each) => each.queue.acked >= seq).length
 
 /** Whether answers to `/ingest` wait for this SSP (D26). */
@@ -336,7 +336,7 @@ export const awaited = (state: State, seq: number): boolean =>
   ready(state).some((each) => isAwaited(each) && each.queue.acked < seq)
 
 /** The oldest position the log must keep: below the snapshot and every persisted position within the buffers (D26). */
-export const keepFrom = (state: State): number => {
+export const oldestKept = (state: State): number => {
   const positions = [...HashMap.values(state.members)]
     .filter((each) => each.state !== "Overflowed")
     .map((each) => Math.min(each.queue.saved, each.queue.acked))
@@ -355,7 +355,7 @@ export const isPlain = ({ batch, incarnation, jobTables, tables }: SspRegistrati
   [batch, incarnation, jobTables, tables].every((extension) => extension === undefined)
 
 /** Address and registration of an SSP, for calls to it. */
-export const callee = (of: SspMember): ToSsp => ({
+export const calleeOf = (of: SspMember): ToSsp => ({
   ssp: of.ssp,
   registration: of.registration,
   url: of.url,
@@ -392,7 +392,7 @@ export const jobRow = (of: Job): JobRow => ({
 })
 
 /** Ready SSPs that may get one more call that no client asked for. */
-export const withRoom = (state: State, now: number): ReadonlyArray<SspMember> =>
+export const membersWithRoom = (state: State, now: number): ReadonlyArray<SspMember> =>
   ready(state).filter((each) => roomOf(state, each) > 0 && each.coolUntil <= now)
 
 /** Number of further calls, asked for by no client, that an SSP may get. */

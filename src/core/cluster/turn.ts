@@ -29,7 +29,7 @@ export const set = (turn: Turn, change: Partial<State.State>): void => {
 }
 
 /** Draws the next number of the shared counter. */
-export const serial = (turn: Turn): number => {
+export const nextSerial = (turn: Turn): number => {
   set(turn, { serial: turn.state.serial + 1 })
   return turn.state.serial
 }
@@ -43,7 +43,7 @@ export const updateAt = (
   home: RegisteredSsp | undefined,
   change: (member: State.SspMember) => State.SspMember
 ): void => {
-  const member = State.at(turn.state, home)
+  const member = State.memberAt(turn.state, home)
   if (member !== undefined) setMember(turn, change(member))
 }
 
@@ -65,7 +65,7 @@ export const setView = (turn: Turn, view: State.View): void => {
     updateAt(turn, old?.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
     updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.add(member.views, view.view) }))
   }
-  if (State.at(turn.state, view.home) !== undefined) {
+  if (State.memberAt(turn.state, view.home) !== undefined) {
     set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, view.view) })
     arrived(turn, view.view)
   }
@@ -97,7 +97,7 @@ export const setJob = (turn: Turn, job: State.Job): void => {
     updateAt(turn, old?.home, (member) => ({ ...member, jobs: HashSet.remove(member.jobs, job.job) }))
     updateAt(turn, job.home, (member) => ({ ...member, jobs: HashSet.add(member.jobs, job.job) }))
   }
-  const settled = State.at(turn.state, job.home) !== undefined
+  const settled = State.memberAt(turn.state, job.home) !== undefined
   set(turn, {
     jobs: HashMap.set(turn.state.jobs, job.job, job),
     waitingJobs: settled ? Waiting.remove(turn.state.waitingJobs, job.job) : turn.state.waitingJobs

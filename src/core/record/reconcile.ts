@@ -104,7 +104,7 @@ export const stretchSize = (found: ReadonlyArray<Found>, most: number, bytes = s
     : Math.max(1, Math.min(most, Math.floor((bytes * found.length) / textBytes(found))))
 
 /** Range of the keys after `after` up to `last`; without `last` to the end of the table. */
-export const stretch = (after: RecordKey | undefined, last: RecordKey | undefined): Range =>
+export const stretchRange = (after: RecordKey | undefined, last: RecordKey | undefined): Range =>
   new Range(
     after === undefined ? undefined : { value: after as Value, inclusive: false },
     last === undefined ? undefined : { value: last as Value, inclusive: true }

@@ -16,13 +16,13 @@ export interface Known {
 }
 
 /** Version of a new record; `last`: version of the deleted record, or the floor. */
-export const created = (last: number, given: number | undefined): number => given ?? last + 1
+export const createdVersion = (last: number, given: number | undefined): number => given ?? last + 1
 
 /**
  * Version after a write of an existing record: `last` if nothing changes, undefined for a stale write, which is
  * dropped.
  */
-export const written = (
+export const writtenVersion = (
   last: number,
   given: number | undefined,
   before: Obj,
@@ -41,8 +41,8 @@ export const written = (
 export const after = (known: Known | undefined, change: Change, floor = 0): Known | undefined => {
   if (change.op === "DELETE") return { version: known?.version ?? floor, doc: undefined }
   const { doc, version: given } = change
-  if (known?.doc === undefined) return { version: created(known?.version ?? floor, given), doc }
-  const version = written(known.version, given, known.doc, doc, identical)
+  if (known?.doc === undefined) return { version: createdVersion(known?.version ?? floor, given), doc }
+  const version = writtenVersion(known.version, given, known.doc, doc, identical)
   if (version === undefined) return undefined
   return version === known.version ? known : { version, doc }
 }

@@ -62,7 +62,10 @@ const noTables =
   "No table is named, so no events are defined below: name them with --tables a,b, or set STORE_ADDR to a database server, whose tables are read then."
 
 /** Every statement, in the order they have to run in. */
-const definitions = (feed: Feed.Feed): ReadonlyArray<Schema.Definition> => [...Schema.shared, ...Feed.feed(feed)]
+const definitions = (feed: Feed.Feed): ReadonlyArray<Schema.Definition> => [
+  ...Schema.sharedDefinitions,
+  ...Feed.feedDefinitions(feed)
+]
 
 /** One text of statements that are all applied or none. */
 export const script = (feed: Feed.Feed): string => `BEGIN;\n${Schema.script(definitions(feed))}COMMIT;\n`

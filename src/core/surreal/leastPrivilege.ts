@@ -76,7 +76,7 @@ const ours = (user: string): Schema.Definition => ({
         `ALTER TABLE ${name} PERMISSIONS FOR select ${select} FOR create, update, delete WHERE ${isUser(user)}`
     ),
     // Rows are written in the users' own transactions; the service only deletes them.
-    ...Changes.definition.statements,
+    ...Changes.changeTableDefinition.statements,
     `ALTER TABLE ${Schema.changeTable} PERMISSIONS FOR delete WHERE ${isUser(user)} FOR select, create, update NONE`
   ]
 })
@@ -108,7 +108,7 @@ const hashPlaceholder = "<hash of its password>"
 
 /** The service's tables, the user, and its rights, in the order they have to run in; may be run again. */
 const definitions = ({ jobTables, name, newJobTables, passHash }: ServiceUser): ReadonlyArray<Schema.Definition> => [
-  ...Schema.shared,
+  ...Schema.sharedDefinitions,
   ...newJobTables.map(definitionOf),
   {
     why: `The user of the service (STORE_USER, SVC_SCHEDULER_DB_USERNAME). It reads every record of this database, and its definitions.${passHash === undefined ? `\nPut the hash of its password in: RETURN crypto::argon2::generate('the password'). As it stands nobody can sign in.` : ""}`,

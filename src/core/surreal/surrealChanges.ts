@@ -19,7 +19,7 @@ export const compareKey = "compare"
 const callKey = "call"
 
 /** The table; an operator's own definition stays. */
-export const definition: Definition = {
+export const changeTableDefinition: Definition = {
   why: "Which records were written, one row per write, until this service has them durable: then it deletes the rows. Nobody else reads or writes it.",
   statements: [
     `DEFINE TABLE IF NOT EXISTS ${changeTable} TYPE NORMAL SCHEMAFULL PERMISSIONS NONE`,
@@ -34,11 +34,11 @@ export const definition: Definition = {
  * a view has, are left out. An edge made in the same transaction has no id here: the record is unknown, and the write
  * must not fail. Comparing with the prefix of all the service's tables would cost a bulk write 6 % more.
  */
-export const condition = `WHEN $value.id != NONE AND record::tb($value.id) != '${edgeTable}'`
+export const eventCondition = `WHEN $value.id != NONE AND record::tb($value.id) != '${edgeTable}'`
 
 /** In parentheses and not in a block, which would cost a bulk write 6 % more. */
-export const event = (name: string): string =>
-  `DEFINE EVENT OVERWRITE ${changeEvent} ON ${identifier(name)} ${condition} THEN (CREATE ${changeTable}:ulid() SET r = $value.id RETURN NONE)`
+export const eventStatement = (name: string): string =>
+  `DEFINE EVENT OVERWRITE ${changeEvent} ON ${identifier(name)} ${eventCondition} THEN (CREATE ${changeTable}:ulid() SET r = $value.id RETURN NONE)`
 
 /** Adds a row that asks the reader for a compare of everything. */
 export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`
@@ -59,7 +59,7 @@ export const noteCall = (call: string): string =>
 /** Events on these tables, without the service's own. */
 export const events = (tables: ReadonlyArray<string>): Definition => ({
   why: "Says which record was written, in the same transaction: what is rolled back leaves nothing, and no write waits for this service or fails because of it.",
-  statements: [...tables.filter((name) => !isOwn(name)).map(event), askCompare]
+  statements: [...tables.filter((name) => !isOwn(name)).map(eventStatement), askCompare]
 })
 
 /** Removes the events; the reader still takes waiting rows. */

@@ -90,14 +90,14 @@ const change = (op: string, id: string, record: string): string =>
   )
 
 const syncEvent = (table: string): string =>
-  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ${Changes.condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ${Changes.eventCondition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
 
 /**
  * Sends the present state of the record, not the written one: an event that overtakes another then sends the same or a
  * later state.
  */
 const asyncEvent = (table: string): string =>
-  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ASYNC RETRY ${retries} ${Changes.condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ASYNC RETRY ${retries} ${Changes.eventCondition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
 
 const why: { readonly [M in Exclude<FeedMode, "changes">]: string } = {
   sync: "Tells of every change, inside the transaction and before it commits.",
@@ -123,7 +123,7 @@ const withoutSettings: ReadonlyArray<string> = [
 const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
   if (mode === "changes")
     return [
-      Changes.definition,
+      Changes.changeTableDefinition,
       {
         why: "What an earlier setup posts with goes.",
         statements: [...withoutPosts(tables), ...withoutSettings]
@@ -225,7 +225,7 @@ const calls = ({ mode, openToRecordUsers }: Feed): Definition => ({
  * All definitions of the feed. The service's tables (`surrealSchema.ts`) have to be defined first. May be run again,
  * which replaces the events.
  */
-export const feed = (options: Feed): ReadonlyArray<Definition> => [
+export const feedDefinitions = (options: Feed): ReadonlyArray<Definition> => [
   ...(options.mode === "changes" ? [] : [settings(options), types]),
   key,
   ...events(options),

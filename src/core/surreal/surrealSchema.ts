@@ -141,15 +141,23 @@ export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: 
 ]
 
 /** Further definitions for running jobs. */
-export const jobs: ReadonlyArray<Definition> = [leases]
+export const jobDefinitions: ReadonlyArray<Definition> = [leases]
 
 /** Definitions that a database needs beside its own tables. */
-export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases, readers, refusals]
+export const sharedDefinitions: ReadonlyArray<Definition> = [
+  owner,
+  queries,
+  edges,
+  integrity,
+  leases,
+  readers,
+  refusals
+]
 
 /**
  * Definitions of the embedded store: registrations, and the records and position that a real database has elsewhere.
  */
-export const embedded: ReadonlyArray<Definition> = [
+export const embeddedDefinitions: ReadonlyArray<Definition> = [
   owner,
   queries,
   {

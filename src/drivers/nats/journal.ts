@@ -7,7 +7,7 @@
  */
 import { Effect } from "effect"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
-import { dropped, type WalFailed } from "../../ports/Wal.ts"
+import { recordsDropped, type WalFailed } from "../../ports/Wal.ts"
 import * as Frame from "./frame.ts"
 import type { Link, Stored } from "./link.ts"
 import { Marks } from "./marks.ts"
@@ -228,7 +228,7 @@ export class Journal {
   private gap(after: number, seq: number): Effect.Effect<never, WalFailed> {
     return Effect.flatMap(this.last, ({ head: { kept, last } }) =>
       after < kept
-        ? dropped(after, kept)
+        ? recordsDropped(after, kept)
         : this.link.failed("damaged", `seq ${seq + 1} should come next, and it is not there; it ends at ${last}`)
     )
   }

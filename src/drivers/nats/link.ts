@@ -52,7 +52,7 @@ export interface Stored {
 }
 
 /** Headers of a message. */
-export interface Fields {
+export interface MessageHeaders {
   readonly [name: string]: string
 }
 
@@ -238,7 +238,7 @@ export class Link {
     return this.stored(subject, data, id === "" ? fields : { ...fields, "Nats-Msg-Id": id })
   }
 
-  private stored(subject: string, data: Uint8Array | string, fields: Fields): Effect.Effect<Answer, WalFailed> {
+  private stored(subject: string, data: Uint8Array | string, fields: MessageHeaders): Effect.Effect<Answer, WalFailed> {
     return Effect.suspend(() => {
       const headers = this.headers()
       for (const [name, value] of Object.entries(fields)) headers.set(name, value)
@@ -259,7 +259,7 @@ export class Link {
   }
 
   /** Adds a message without a condition. */
-  tell(subject: string, data: Uint8Array | string, fields: Fields = {}): Effect.Effect<void, WalFailed> {
+  tell(subject: string, data: Uint8Array | string, fields: MessageHeaders = {}): Effect.Effect<void, WalFailed> {
     return Effect.flatMap(this.stored(subject, data, fields), ({ error }) =>
       error === undefined ? Effect.void : Effect.fail(this.refusal(error))
     )

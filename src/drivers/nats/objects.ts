@@ -10,7 +10,7 @@ import { Clock, Effect, Option, Stream } from "effect"
 import { type KeptContent, nameOf, type Snapshot, SnapshotFailed, type SnapshotStore } from "../../ports/Snapshots.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import * as Frame from "./frame.ts"
-import type { Answer, Fields, Link, Stored } from "./link.ts"
+import type { Answer, Link, MessageHeaders, Stored } from "./link.ts"
 import * as Streams from "./streams.ts"
 
 interface ObjectsOptions extends Streams.StreamOptions {
@@ -98,7 +98,7 @@ class Objects implements SnapshotStore {
     subject: string,
     data: Uint8Array | string,
     id: string,
-    more?: Fields
+    more?: MessageHeaders
   ): Effect.Effect<void, SnapshotFailed> {
     return trying(this.log, this.link.again(this.link.tell(subject, data, { "Nats-Msg-Id": id, ...more })))
   }

@@ -9,7 +9,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import { type Attempt, type Contacts, type Frame, noContacts } from "../../core/cluster/term.ts"
 import type { LogRow, ReportedMember, SharedLogShape } from "../../ports/SharedLog.ts"
-import { dropped, type WalFailed } from "../../ports/Wal.ts"
+import { recordsDropped, type WalFailed } from "../../ports/Wal.ts"
 import { Link, type Row } from "./link.ts"
 import * as Pool from "./pool.ts"
 
@@ -216,7 +216,7 @@ const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "sh
         if (records.length > 0 && records.every(({ seq }, i) => seq === after + 1 + i)) return Effect.succeed(records)
         return Effect.flatMap(row, ({ keptAfter }) =>
           after < keptAfter
-            ? dropped(after, keptAfter)
+            ? recordsDropped(after, keptAfter)
             : link.failed("damaged", `seq ${after + 1} should come next, and it is not there`)
         )
       }),

@@ -10,7 +10,7 @@ import { isInRange } from "../../core/surql/evaluate/select/sources.ts"
 import { isKey, keyText, textRangeOf } from "../../core/surql/values/keyText.ts"
 import { field, type Obj, type Range, type RecordId, type RecordKey } from "../../core/surql/values/value.ts"
 import { idOf, recordOfRow } from "../../node/database/replicaRecord.ts"
-import type { ReplicaRecord, ReplicaRow, ReplicaSnapshot, RowFilter, Rows } from "../../ports/Replica.ts"
+import type { FilteredRows, ReplicaRecord, ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
 
 /** A record as a layer writes it. `source` and `target` are the ends of an edge record. */
 export interface StoredRecord extends ReplicaRow {
@@ -88,7 +88,7 @@ const edgeOf = (bound: Range["from"], low: boolean): Edge | undefined | "none" =
 /** A state of the replica, as `Replica` offers it. */
 export const snapshotOf = (reader: StateReader): ReplicaSnapshot => {
   let read = 0
-  function* rows(table: string, range: Range | undefined, atMost: number, where: RowFilter): Rows {
+  function* rows(table: string, range: Range | undefined, atMost: number, where: RowFilter): FilteredRows {
     const low = edgeOf(range?.from, true),
       high = edgeOf(range?.to, false)
     // A bound that no key can equal: each key is compared with it.

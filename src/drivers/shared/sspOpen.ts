@@ -9,7 +9,7 @@ import { bearerOf } from "../../node/http/bearer.ts"
 import { type Asked, type Options, type SspClientShape, SspUnreachable } from "../../ports/SspClient.ts"
 import { type Exchange, json } from "./exchange.ts"
 import type { JudgedUrl } from "./judge.ts"
-import { silence } from "./sspPass.ts"
+import { maxStreamSilence } from "./sspPass.ts"
 
 const headersOf = (
   { body, headers }: Asked,
@@ -45,7 +45,7 @@ export const makeOpener =
             headers: headersOf(asked, own),
             body: asked.body,
             withinMs: timeoutMs,
-            silenceMs: Duration.toMillis(silence),
+            silenceMs: Duration.toMillis(maxStreamSilence),
             addresses
           },
           {

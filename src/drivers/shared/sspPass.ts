@@ -13,7 +13,7 @@ import type { Exchange } from "./exchange.ts"
 import type { JudgedUrl } from "./judge.ts"
 
 /** Streams send a comment every 15 s: an SSP that is silent for so long is gone. */
-export const silence = Duration.seconds(45)
+export const maxStreamSilence = Duration.seconds(45)
 
 const kept = ["www-authenticate", "retry-after", "cache-control", "etag", "x-accel-buffering"] as const
 
@@ -64,7 +64,7 @@ export const make =
         ),
         body: response.stream.pipe(
           Stream.mapError(() => unreachable("broke off its answer")),
-          Stream.timeoutFail(() => unreachable("fell silent"), silence)
+          Stream.timeoutFail(() => unreachable("fell silent"), maxStreamSilence)
         )
       }
     })

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { definitionsOf } from "../../core/surreal/definitions.ts"
 import * as Schema from "../../core/surreal/surrealSchema.ts"
-import { overConflicts, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
+import { retryingConflicts, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 
 const sample: { readonly [table: string]: string } = {
   [Schema.queryTable]:
@@ -94,7 +94,7 @@ export const defineTables = (
   definitions: ReadonlyArray<Schema.Definition>,
   tables: ReadonlyArray<string>
 ): Effect.Effect<void, SurrealError> =>
-  overConflicts(client)
+  retryingConflicts(client)
     .query(Schema.script(definitions))
     .pipe(
       Effect.asVoid,

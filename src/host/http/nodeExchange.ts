@@ -7,7 +7,16 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Chunk, Effect, Stream } from "effect"
-import type { Answer, Asked, Headers, NoText, PiecesAnswer, Reply, Sink, SinkEvents } from "../../ports/Front.ts"
+import type {
+  Answer,
+  BodySink,
+  Headers,
+  IncomingRequest,
+  NoText,
+  PiecesAnswer,
+  Reply,
+  SinkEvents
+} from "../../ports/Front.ts"
 import * as Compressed from "./compressed.ts"
 import type { OpenBodies } from "./openBodies.ts"
 import { readBody } from "./readBody.ts"
@@ -17,7 +26,7 @@ interface ExchangeParts {
   readonly bodies: OpenBodies
 }
 
-export class NodeExchange implements Asked, Reply {
+export class NodeExchange implements IncomingRequest, Reply {
   constructor(
     private readonly parts: ExchangeParts,
     private readonly request: IncomingMessage,
@@ -33,8 +42,8 @@ export class NodeExchange implements Asked, Reply {
   }
 
   /** Only `set-cookie` may be an array, and no request is judged by it. */
-  get headers(): Asked["headers"] {
-    return this.request.headers as Asked["headers"]
+  get headers(): IncomingRequest["headers"] {
+    return this.request.headers as IncomingRequest["headers"]
   }
 
   get address(): string | undefined {
@@ -73,7 +82,7 @@ export class NodeExchange implements Asked, Reply {
     if (response.writableLength > 0) this.bound()
   }
 
-  stream(headers: Headers, { drained, gone }: SinkEvents): Sink {
+  stream(headers: Headers, { drained, gone }: SinkEvents): BodySink {
     const { response } = this
     if (response.headersSent || this.isGone) {
       gone()

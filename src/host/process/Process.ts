@@ -77,4 +77,4 @@ export const endWithin = (fault: StartFault, ms: number): Effect.Effect<void> =>
   })
 
 /** Arguments of the command line, behind the program's name. */
-export const args = (): ReadonlyArray<string> => process.argv.slice(2)
+export const commandArguments = (): ReadonlyArray<string> => process.argv.slice(2)

@@ -13,7 +13,13 @@ import { Context, Duration, Effect, Exit, Layer, Schedule, Scope, Stream } from 
 import * as Layout from "../../core/storeLayout.ts"
 import * as SqliteReplica from "../../drivers/sqliteReplica.ts"
 import { Replica, ReplicaError, type ReplicaShape } from "../../ports/Replica.ts"
-import { ofLength, ReplicaFile, type ReplicaFileShape, type Snapshot, SnapshotFailed } from "../../ports/Snapshots.ts"
+import {
+  ReplicaFile,
+  type ReplicaFileShape,
+  type Snapshot,
+  SnapshotFailed,
+  withExactLength
+} from "../../ports/Snapshots.ts"
 import { lockFile } from "../process/fileLock.ts"
 import { privateFolder } from "../process/privateFolder.ts"
 import * as Files from "../snapshots/snapshotFiles.ts"
@@ -195,7 +201,7 @@ class FiledReplica {
     const { bytes, sha256 } = snapshot
     const damaged = (message: string): SnapshotFailed => new SnapshotFailed({ reason: "damaged", message })
     return Effect.gen(this, function* () {
-      const written = yield* Files.write(this.part, ofLength(snapshot, snapshot.content))
+      const written = yield* Files.write(this.part, withExactLength(snapshot, snapshot.content))
       if (written !== sha256) return yield* damaged(`its SHA-256 is ${written} where ${sha256} was said`)
       const head = new Uint8Array(100)
       if (bytes < head.length) return yield* damaged(`${bytes} bytes are no SQLite file`)

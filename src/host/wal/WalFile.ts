@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import { dirname } from "node:path"
 import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
-import { checked, Wal, WalFailed, type WalShape } from "../../ports/Wal.ts"
+import { appendChecked, Wal, WalFailed, type WalShape } from "../../ports/Wal.ts"
 import { nodeDisk, type WalDisk } from "./walDisk.ts"
 import { type Cursor, defaultSegmentBytes, WalLog } from "./walLog.ts"
 import * as Segments from "./walSegments.ts"
@@ -44,7 +44,7 @@ const shapeOf = (path: string, log: WalLog, disk: WalDisk): WalShape => ({
   lastSeq: Effect.sync(() => log.lastSeq),
   keptAfter: Effect.sync(() => log.keptAfter),
   append: (records) =>
-    checked(
+    appendChecked(
       records,
       Effect.async((resume) => log.submit(records, resume))
     ),

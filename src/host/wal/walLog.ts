@@ -14,7 +14,7 @@ import { Either } from "effect"
 import { firstWhere } from "../../core/bisect.ts"
 import * as Format from "../../core/wal/walFormat.ts"
 import { GroupCommit } from "../../node/work/groupCommit.ts"
-import { dropped, WalFailed } from "../../ports/Wal.ts"
+import { recordsDropped, WalFailed } from "../../ports/Wal.ts"
 import type { FileLock } from "../process/fileLock.ts"
 import type { WalDisk, WalHandle } from "./walDisk.ts"
 import * as Segments from "./walSegments.ts"
@@ -157,7 +157,7 @@ export class WalLog {
     upTo
   }: Cursor): Promise<{ readonly records: ReadonlyArray<Format.WalRecord>; readonly next: Cursor }> {
     const after = Math.max(wanted, at?.after ?? 0)
-    if (after < this.keptAfter) throw dropped(after, this.keptAfter)
+    if (after < this.keptAfter) throw recordsDropped(after, this.keptAfter)
     const segment = this.segments.find(({ last }) => last > after)!
     const from = at?.segment === segment.number ? at : placeOf(segment, after)
     const { size } = segment
@@ -195,7 +195,7 @@ export class WalLog {
       try {
         handle = await this.disk.open(path, "read")
       } catch (error) {
-        if (after < this.keptAfter) throw dropped(after, this.keptAfter)
+        if (after < this.keptAfter) throw recordsDropped(after, this.keptAfter)
         if (segment.path !== path) continue
         throw error
       }

@@ -62,7 +62,7 @@ const readFiles = (
 }
 
 /** Undefined if no files are set, or if `faults` got their faults. */
-export const holdTls = (
+export const loadTls = (
   settings: TlsSettings,
   source: ConfigSourceShape,
   secrets: Secrets,

@@ -93,7 +93,7 @@ export interface Stretch {
  * Reads tables stretch by stretch, the next one while `deal` works on one; answers the number of records. `read`
  * answers `size` records behind a key (`most` or fewer if they are large); less than `size` ends the table.
  */
-export const eachStretch = <E, E2>(
+export const readStretches = <E, E2>(
   tables: Iterable<string>,
   most: number,
   read: (table: string, after: RecordKey | undefined, size: number) => Effect.Effect<ReadonlyArray<Compare.Found>, E>,
@@ -146,7 +146,7 @@ export const roomToCompare = <E>(heap: HeapShape, refusal: (message: string) => 
   })
 
 /** Log lines about failed compares: a lack of memory is logged once, until a compare completes. */
-export const failures = () => {
+export const makeFailureLog = () => {
   let isShort = false
   return {
     say: ({ _tag, message }: Failed & { readonly _tag: string }, when = ""): Effect.Effect<void> =>
@@ -190,7 +190,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
           (name) => !isOwn(name) && only?.has(name) !== false
         )
       )
-      return yield* eachStretch(
+      return yield* readStretches(
         names,
         side.chunkSize,
         (table, after, size) => reading(upstream.chunk(table, after, size)),

@@ -31,7 +31,7 @@ export const tokenIn = (authorization: string | undefined): string | undefined =
  * Finds the known secret in `Bearer <secret>`; the scheme in any letter case, one or more blanks. Undefined: an unknown
  * secret. All secrets are compared, whichever fits. `secrets` is asked at each request.
  */
-export const makeHolderOf =
+export const makeSecretFinder =
   (secrets: () => ReadonlyArray<KnownSecret>) =>
   (authorization: string | undefined): KnownSecret | undefined => {
     const given = tokenIn(authorization)
@@ -65,7 +65,7 @@ const anybody: Judgement = { caller: { name: reservedNames.open, onlySsp: undefi
 /** Judges every request of a server. `secrets` undefined: callers need none. */
 export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefined, unauthorized: Turned) => {
   if (secrets === undefined) return (): Judgement => anybody
-  const holderOf = makeHolderOf(secrets)
+  const holderOf = makeSecretFinder(secrets)
   return (authorization: string | undefined, scope: Scope): Judgement => {
     const holder = holderOf(authorization)
     if (holder === undefined) return { turned: unauthorized, name: reservedNames.unknown }

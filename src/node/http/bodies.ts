@@ -30,7 +30,7 @@ interface Group {
 const pages = ["/openapi.json", "/docs"]
 
 /** Methods of a path, for the answer to any other; `more`: paths of pages besides the Api's. */
-export const allowedBy = (
+export const methodsByPath = (
   api: { readonly groups: { readonly [name: string]: Group } },
   more: ReadonlyArray<string> = []
 ): ((path: string) => ReadonlyArray<string>) => {

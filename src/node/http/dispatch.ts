@@ -8,7 +8,7 @@
 import { Cause, Effect, Either, Exit, FiberId, Runtime, type Scope } from "effect"
 import { reservedNames } from "../../core/access/scopedSecrets.ts"
 import { Audit, unknownAddress } from "../../ports/Audit.ts"
-import type { Answer, Asked, Front, NoText, PiecesAnswer, Reply } from "../../ports/Front.ts"
+import type { Answer, Front, IncomingRequest, NoText, PiecesAnswer, Reply } from "../../ports/Front.ts"
 import type { Caller } from "../../protocol/access.ts"
 import type { WireError } from "../../protocol/errors.ts"
 import { JsonBody } from "../../protocol/jsonBody.ts"
@@ -25,7 +25,7 @@ export interface DispatchParts {
   /** Guards by the key of the middleware that an endpoint declares. */
   readonly guards: { readonly [check: string]: Guard }
   /** Gates by the same key: why the node refuses a request now. */
-  readonly gates: { readonly [check: string]: (asked: Asked) => WireError | undefined }
+  readonly gates: { readonly [check: string]: (asked: IncomingRequest) => WireError | undefined }
   /** Why the node answers nothing at this path now. Asked before all else, and again before an effect's answer. */
   readonly silent?: (path: string) => WireError | undefined
   readonly maxBodyBytes: number
@@ -71,7 +71,7 @@ class Request implements Call {
   constructor(
     private readonly around: Surroundings,
     private readonly found: FoundEndpoint,
-    readonly asked: Asked,
+    readonly asked: IncomingRequest,
     private readonly reply: Reply
   ) {
     this.path = found.params

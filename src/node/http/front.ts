@@ -10,7 +10,7 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Context, Effect, Layer, type Scope } from "effect"
 import type * as Cors from "../../core/access/cors.ts"
 import type { Audit } from "../../ports/Audit.ts"
-import { type Asked, Front } from "../../ports/Front.ts"
+import { Front, type IncomingRequest } from "../../ports/Front.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { Release } from "../../ports/Release.ts"
 import type { RequestBody } from "../../ports/RequestBody.ts"
@@ -26,7 +26,7 @@ type Around = (app: HttpApp.Default) => HttpApp.Default
 interface FrontParts extends Dispatch.DispatchParts {
   readonly origins: Cors.Origins
   /** Which requests of the contract this process answers by itself; absent: all of them. */
-  readonly isOwn?: (asked: Pick<Asked, "headers" | "url">) => boolean
+  readonly isOwn?: (asked: Pick<IncomingRequest, "headers" | "url">) => boolean
   /** Wraps the router, which has the routes beside the contract. */
   readonly around?: Around
 }
@@ -57,7 +57,7 @@ export const layer = <R>(
         pageHeaders: WebHeaders.pageHeadersFor(origins)
       }
       const served = yield* WebApp.make(front)
-      const allowed = Bodies.allowedBy(api, yield* Pages.paths)
+      const allowed = Bodies.methodsByPath(api, yield* Pages.paths)
       const { version } = yield* Release
       const rest = around ?? (silent === undefined ? (app: HttpApp.Default) => app : unlessSilent(silent))
       // The documents carry the version of this build.

@@ -3,7 +3,7 @@
  * accept those (D49).
  */
 import type { Scope } from "../../core/access/scopes.ts"
-import type { Asked } from "../../ports/Front.ts"
+import type { IncomingRequest } from "../../ports/Front.ts"
 import type { Judgement, makeJudge } from "./bearer.ts"
 import { callerByTicket, callerOf, type ViewTokens } from "./viewTokens.ts"
 
@@ -16,14 +16,17 @@ interface Wanted {
   readonly view: string | undefined
 }
 
-export type Guard = (wanted: Wanted, asked: Asked) => Judgement
+export type Guard = (wanted: Wanted, asked: IncomingRequest) => Judgement
 
 /** The endpoint that accepts tickets: a browser's `EventSource` can send no header. */
 const streamOfOne = "GET /view/:view_id/stream"
 
 /** Without `tokens` no token is accepted. */
 export const make = (judge: ReturnType<typeof makeJudge>, tokens?: ViewTokens): Guard => {
-  const byToken = ({ endpoint, takesTokens, view }: Wanted, { headers, url }: Asked): Judgement | undefined => {
+  const byToken = (
+    { endpoint, takesTokens, view }: Wanted,
+    { headers, url }: IncomingRequest
+  ): Judgement | undefined => {
     if (tokens === undefined || !takesTokens) return undefined
     const { authorization } = headers
     return authorization === undefined && endpoint === streamOfOne

@@ -8,7 +8,7 @@ import type * as HttpApi from "@effect/platform/HttpApi"
 import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import type { Cause, Effect, Scope, Stream } from "effect"
-import type { Answer, Asked, Headers, PiecesAnswer, Reply } from "../../ports/Front.ts"
+import type { Answer, Headers, IncomingRequest, PiecesAnswer, Reply } from "../../ports/Front.ts"
 import type { Caller } from "../../protocol/access.ts"
 import type { WireError } from "../../protocol/errors.ts"
 
@@ -30,7 +30,7 @@ export interface Call {
   readonly endpoint: string
   /** Name in the audit line; undefined if the endpoint is not audited. */
   readonly operation: string | undefined
-  readonly asked: Asked
+  readonly asked: IncomingRequest
   /** At an open endpoint a caller without a name that sees nothing. */
   readonly caller: Caller["Type"]
   /** The body; empty if the endpoint takes none. */

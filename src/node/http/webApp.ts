@@ -7,7 +7,17 @@ import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Chunk, Deferred, Effect, Exit, Option, Runtime, Stream } from "effect"
-import type { Answer, Asked, Front, Headers, NoText, PiecesAnswer, Reply, Sink, SinkEvents } from "../../ports/Front.ts"
+import type {
+  Answer,
+  BodySink,
+  Front,
+  Headers,
+  IncomingRequest,
+  NoText,
+  PiecesAnswer,
+  Reply,
+  SinkEvents
+} from "../../ports/Front.ts"
 import { RequestBody } from "../../ports/RequestBody.ts"
 import { respond } from "./answers.ts"
 
@@ -40,7 +50,7 @@ const streamed = (status: number, headers: Headers, body: Stream.Stream<Uint8Arr
  * A sink whose bytes are pulled. It holds the bytes written since the last pull: a writer that is answered false writes
  * nothing until it is drained, except a comment or an end.
  */
-class PulledSink implements Sink {
+class PulledSink implements BodySink {
   private held: Array<Uint8Array> = []
   private isOver = false
   private wake: (() => void) | undefined
@@ -73,7 +83,7 @@ class PulledSink implements Sink {
   })
 }
 
-class WebExchange implements Asked, Reply {
+class WebExchange implements IncomingRequest, Reply {
   private isAnswered = false
   private isGone = false
   private readonly onGone: Array<() => void> = []
@@ -93,7 +103,7 @@ class WebExchange implements Asked, Reply {
     return this.request.url
   }
 
-  get headers(): Asked["headers"] {
+  get headers(): IncomingRequest["headers"] {
     return this.request.headers
   }
 
@@ -113,7 +123,7 @@ class WebExchange implements Asked, Reply {
     this.answer("body" in answer ? respond(answer) : ofPieces(answer))
   }
 
-  stream(headers: Headers, { drained, gone }: SinkEvents): Sink {
+  stream(headers: Headers, { drained, gone }: SinkEvents): BodySink {
     const sink = new PulledSink(drained)
     this.whenGone(gone)
     const body = Stream.ensuring(

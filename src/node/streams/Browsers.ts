@@ -6,7 +6,7 @@
 import { Context, Effect } from "effect"
 import type { KnownSecret } from "../../core/access/scopedSecrets.ts"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
-import { Serving, type Sink, type SinkEvents } from "../../ports/Front.ts"
+import { type BodySink, Serving, type SinkEvents } from "../../ports/Front.ts"
 import { permissionFor, ViewTokens } from "../http/viewTokens.ts"
 import type { AskedView, MultiStreamParts } from "./multiStream.ts"
 import { OpenStreams } from "./openStreams.ts"
@@ -35,7 +35,7 @@ export interface BrowsersShape {
    * Starts a stream into the sink, for a caller with this grant or a secret; answers the callbacks for the sink. {@link
    * OpenStreams.refusal} must accept the views first.
    */
-  readonly open: (opening: Opening, grant: ViewGrant | undefined, sink: Sink) => SinkEvents
+  readonly open: (opening: Opening, grant: ViewGrant | undefined, sink: BodySink) => SinkEvents
   /** Refuses the subject's tokens, and ends its streams. */
   readonly revoke: (subject: string) => void
 }

@@ -61,7 +61,7 @@ const changeStream = (
 
 const token = (
   { streams, tokens }: BrowsersShape,
-  { once, subject, ttl_ms, views }: typeof ViewAccess.TokenAsked.Type
+  { once, subject, ttl_ms, views }: typeof ViewAccess.TokenRequest.Type
 ) =>
   Effect.gen(function* () {
     if (views.length > streams.maxViews)
@@ -102,7 +102,7 @@ export const make = <E>(browsers: BrowsersShape, audited: Audited, touching: Tou
   },
   changeStream: { value: (call: Parameters<typeof changeStream>[1]) => changeStream(browsers, call) },
   token: {
-    value: ({ payload }: { readonly payload: typeof ViewAccess.TokenAsked.Type }) => token(browsers, payload)
+    value: ({ payload }: { readonly payload: typeof ViewAccess.TokenRequest.Type }) => token(browsers, payload)
   },
   revoke: {
     value: (call: Call & { readonly payload: typeof ViewAccess.TokenRevoked.Type }) => {

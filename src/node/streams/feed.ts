@@ -6,7 +6,7 @@
  * falls out of the buffer gets `end` with `behind`; its client comes back with `Last-Event-ID` and gets a snapshot.
  */
 import { firstWhere } from "../../core/bisect.ts"
-import { bytesOf, endOf, type isLast, type ViewEvent } from "./viewEvent.ts"
+import { bytesOf, endEvent, type isLast, type ViewEvent } from "./viewEvent.ts"
 
 interface Numbered {
   /** Number of the event before this one. */
@@ -170,7 +170,7 @@ export class Feed {
     const { at } = follower
     const first = follower.nextOfFirst()
     if (first !== undefined) return [first]
-    if (at < this.oldest) return this.last(follower, endOf("behind"))
+    if (at < this.oldest) return this.last(follower, endEvent("behind"))
     if (at === this.pushed) return this.ended && this.last(follower, this.ended)
     if (this.piece?.from !== at) this.piece = this.cut(at)
     follower.at = this.piece.to

@@ -9,7 +9,7 @@
  */
 import type { ViewGrant } from "../../core/access/viewToken.ts"
 import * as Bytes from "../../core/bytes.ts"
-import type { Sink } from "../../ports/Front.ts"
+import type { BodySink } from "../../ports/Front.ts"
 import type { WireError } from "../../protocol/errors.ts"
 import type { PermissionRefused, ViewPermission } from "../http/viewTokens.ts"
 import { heartbeat } from "./sse.ts"
@@ -92,7 +92,7 @@ export class MultiStream {
   constructor(
     readonly id: string,
     private readonly parts: MultiStreamParts,
-    private readonly sink: Sink
+    private readonly sink: BodySink
   ) {
     this.keepsUp = sink.write(event("open", { stream: id }))
   }

@@ -7,7 +7,7 @@
  */
 import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
-import type { Sink } from "../../ports/Front.ts"
+import type { BodySink } from "../../ports/Front.ts"
 import { invalidRequest } from "../http/answers.ts"
 import type { PermissionRefused } from "../http/viewTokens.ts"
 import { type AskedView, MultiStream, type MultiStreamParts } from "./multiStream.ts"
@@ -48,7 +48,7 @@ export class OpenStreams {
     views: ReadonlyArray<AskedView>,
     grant: ViewGrant | undefined,
     parts: MultiStreamParts,
-    sink: Sink
+    sink: BodySink
   ): MultiStream {
     const stream = new MultiStream(bytesToHex(randomBytes(16)), parts, sink)
     this.all.set(stream.id, stream)

@@ -2,14 +2,14 @@
  * The open streams of one view each on one process: a follower, and the client it writes to.
  */
 import { Effect, Runtime } from "effect"
-import { type Reply, Serving, type Sink } from "../../ports/Front.ts"
+import { type BodySink, type Reply, Serving } from "../../ports/Front.ts"
 import type { EventReceiver, Subscription } from "./feed.ts"
 import { heartbeat, heartbeatEvery, openingComment, streamHeaders } from "./sse.ts"
-import { bytesOf, type EndReason, endOf, isLast, joinEvents, type ViewEvent } from "./viewEvent.ts"
+import { bytesOf, type EndReason, endEvent, isLast, joinEvents, type ViewEvent } from "./viewEvent.ts"
 
 class SingleStream implements EventReceiver {
   private following: Subscription | undefined
-  private sink: Sink | undefined
+  private sink: BodySink | undefined
   /** Whether the client has taken all bytes. */
   private keepsUp = true
 
@@ -28,7 +28,7 @@ class SingleStream implements EventReceiver {
   /** Ends the stream before its events do. */
   cut(reason: EndReason): void {
     if (!this.all.has(this)) return
-    this.sink!.write(bytesOf(endOf(reason)))
+    this.sink!.write(bytesOf(endEvent(reason)))
     this.end()
   }
 
@@ -96,7 +96,7 @@ export class SingleStreams {
   ended(reason: EndReason, reply: Pick<Reply, "stream">): void {
     const sink = reply.stream(streamHeaders, { drained: () => {}, gone: () => {} })
     sink.write(openingComment)
-    sink.write(bytesOf(endOf(reason)))
+    sink.write(bytesOf(endEvent(reason)))
     sink.end()
   }
 

@@ -29,7 +29,7 @@ export interface ViewEvent {
 
 export const isLast = ({ event }: ViewEvent): boolean => event === "end" || event === "refused"
 
-export const endOf = (reason: EndReason, message?: string): ViewEvent => ({
+export const endEvent = (reason: EndReason, message?: string): ViewEvent => ({
   event: "end",
   id: undefined,
   data: message === undefined ? { reason } : { reason, message }
@@ -38,7 +38,7 @@ export const endOf = (reason: EndReason, message?: string): ViewEvent => ({
 const encoder = new TextEncoder()
 
 /** Lines of an event before the JSON of its data. */
-export const headOf = ({ event, id }: ViewEvent): string =>
+export const headLinesOf = ({ event, id }: ViewEvent): string =>
   `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: `
 
 /** An event whose data is written on demand. */
@@ -57,7 +57,7 @@ export class WrittenEvent implements ViewEvent {
 const textOf = (event: ViewEvent): string => (event instanceof WrittenEvent ? event.text() : JsonText.write(event.data))
 
 /** JSON has no line breaks, so one `data` line carries it. */
-const encode = (event: ViewEvent): Uint8Array => encoder.encode(`${headOf(event)}${textOf(event)}\n\n`)
+const encode = (event: ViewEvent): Uint8Array => encoder.encode(`${headLinesOf(event)}${textOf(event)}\n\n`)
 
 const made = new WeakMap<ViewEvent, Uint8Array>()
 

@@ -14,7 +14,7 @@ export const pause = (backoff: Backoff, failures: number): Effect.Effect<void> =
  * Runs an effect until it succeeds. `failed` is called for each failure, with the number of earlier ones, and may end
  * the retries with a failure of its own.
  */
-export const patiently =
+export const untilSuccess =
   <E extends { readonly message: string }, E2 = never>(
     backoff: Backoff,
     failed: (error: E, before: number) => Effect.Effect<void, E2>

@@ -24,7 +24,7 @@ export interface GroupCommitOptions<W> {
 }
 
 /** Turns that a batch waits at most: answered clients send their next requests together, within a few turns. */
-export const usualGathering = 8
+export const defaultGatherTurns = 8
 
 /** An entry that shares its place with no batch. */
 class Exclusive {

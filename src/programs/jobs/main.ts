@@ -16,7 +16,7 @@ const config = Effect.provide(SspConfig, Layer.provide(SspConfig.layerEnv, Confi
 
 Process.run(
   Effect.gen(function* () {
-    const asked = yield* Cli.parse(Process.args())
+    const asked = yield* Cli.parse(Process.commandArguments())
     const { version } = yield* Release
     if (!("options" in asked)) return yield* Console.log(asked.command === "help" ? Cli.help(version) : version)
     const { env } = yield* ConfigSource

@@ -10,7 +10,7 @@ import * as Logs from "../../host/process/logs.ts"
 import * as Reload from "../../host/process/reload.ts"
 import * as ServerClient from "../../host/serverClient.ts"
 import * as AskSsp from "../../outbox/askSsp.ts"
-import type { Asked } from "../../outbox/Cli.ts"
+import type { ParsedCommand } from "../../outbox/Cli.ts"
 import * as Generate from "../../outbox/generate.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import type { SspConfigShape } from "../../ssp/Config.ts"
@@ -24,7 +24,7 @@ const drivers = (config: SspConfigShape) =>
   )
 
 export const run = (
-  { args, command, options }: Extract<Asked, { readonly options: unknown }>,
+  { args, command, options }: Extract<ParsedCommand, { readonly options: unknown }>,
   config: Effect.Effect<SspConfigShape, StartFault>,
   path: string
 ): Effect.Effect<void, StartFault> => {

@@ -27,7 +27,7 @@ const files = Effect.flatMap(
 )
 
 Process.run(
-  Cli.main(Process.args(), { serve, files, config, health: Health.check, verify: WalFile.verify }).pipe(
+  Cli.main(Process.commandArguments(), { serve, files, config, health: Health.check, verify: WalFile.verify }).pipe(
     Effect.provide(Release.layer)
   )
 )

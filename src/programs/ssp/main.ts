@@ -37,7 +37,7 @@ const files = Effect.flatMap(
 )
 
 Process.run(
-  Cli.main(Process.args(), { serve, files, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(
+  Cli.main(Process.commandArguments(), { serve, files, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(
     Effect.provide(Release.layer)
   )
 )

@@ -10,7 +10,7 @@ import type { AppliedPosition, RegisteredSsp } from "../../core/cluster/messages
 import * as State from "../../core/cluster/state.ts"
 import { FeedWriter } from "../../core/record/feedWriter.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import { type Reply, Serving, type Sink } from "../../ports/Front.ts"
+import { type BodySink, type Reply, Serving } from "../../ports/Front.ts"
 import * as Wire from "../../protocol/wire.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
@@ -75,7 +75,7 @@ class Feed {
   readonly writer: FeedWriter
   private readonly wants: (table: string) => boolean
   private readonly lastOf = new Map<string, number>()
-  private sink: Sink | undefined
+  private sink: BodySink | undefined
   private keepsUp = true
   private isReading = false
   isOver = false
@@ -97,7 +97,7 @@ class Feed {
     this.writer = new FeedWriter(after, this.wants, logId, epoch)
   }
 
-  begin(sink: Sink): void {
+  begin(sink: BodySink): void {
     this.sink = sink
     this.pump()
     this.write(this.writer.watermark())
@@ -308,7 +308,7 @@ class Open implements FeedsShape {
     if (this.lastOnes.size === 0) return
     const state = this.pool.state()
     for (const [registration, feed] of this.lastOnes) {
-      const member = State.at(state, feed.home)
+      const member = State.memberAt(state, feed.home)
       if (member === undefined) {
         this.lastOnes.delete(registration)
         feed.end()
@@ -324,7 +324,7 @@ class Open implements FeedsShape {
   applied({ registration, seq, ssp }: AppliedPosition): boolean {
     const feed = this.lastOnes.get(registration)
     if (feed === undefined || feed.isOver) {
-      if (State.at(this.pool.state(), { registration, ssp }) === undefined) return false
+      if (State.memberAt(this.pool.state(), { registration, ssp }) === undefined) return false
       this.context.run(this.pool.tell({ tag: "Applied", positions: [{ registration, ssp, seq }] }))
       return true
     }

@@ -52,7 +52,7 @@ export const make = Effect.gen(function* () {
     runFork(turnedAway({ object: `SSP ${ssp}`, secret: name, address, outcome: "FORBIDDEN" }))
     return SspAuthority.forbidden(name, ssp)
   }
-  const open = (call: Call & { readonly urlParams: typeof Wire.FeedAsked.Type }, reply: Reply) => {
+  const open = (call: Call & { readonly urlParams: typeof Wire.FeedQuery.Type }, reply: Reply) => {
     const { after, registration, tables: names } = call.urlParams
     const tables = tablesOf(names)
     if (tables === undefined) return noTables

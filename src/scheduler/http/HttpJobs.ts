@@ -32,7 +32,7 @@ const isTable = (state: State.State, configured: ReadonlySet<string>, table: str
 /** The ready SSP to ask: the owner of the job, else one that names its table, else any. */
 const whom = (state: State.State, table: string, id: string | undefined): State.SspMember | undefined => {
   const ready = State.ready(state)
-  const holder = id === undefined ? undefined : State.at(state, State.job(state, id)?.home)
+  const holder = id === undefined ? undefined : State.memberAt(state, State.job(state, id)?.home)
   return (
     ready.find((member) => member === holder) ??
     ready.find(({ jobTables }) => jobTables?.includes(table)) ??

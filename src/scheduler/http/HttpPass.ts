@@ -10,7 +10,7 @@ import * as State from "../../core/cluster/state.ts"
 import { bearerOf } from "../../node/http/bearer.ts"
 import type { Call, RouteAnswer } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
-import { bytesOf, type EndReason, endOf } from "../../node/streams/viewEvent.ts"
+import { bytesOf, type EndReason, endEvent } from "../../node/streams/viewEvent.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { ForwardedAnswer } from "../../ports/SspClient.ts"
 import { SspClient, SspUnreachable } from "../../ports/SspClient.ts"
@@ -25,7 +25,7 @@ export const isPathStep = (id: string): boolean => /^\.{1,2}$/.test(id)
 
 /** Last event of a stream; the blank line ends an event that was cut in two. */
 const lastOf = (reason: EndReason): Uint8Array =>
-  Bytes.joined([new TextEncoder().encode("\n\n"), bytesOf(endOf(reason))])
+  Bytes.joined([new TextEncoder().encode("\n\n"), bytesOf(endEvent(reason))])
 
 interface Asked {
   readonly format?: string | undefined
@@ -109,7 +109,7 @@ export const toOwner = Effect.map(
   ([pool, pass]) =>
     (call: Call, id: string, pathOf: (id: string) => string, asked: Asked) =>
       Effect.gen(function* () {
-        const found = isPathStep(id) ? ({ isGone: true } as const) : ViewOwner.of(pool.state(), id)
+        const found = isPathStep(id) ? ({ isGone: true } as const) : ViewOwner.ownerOf(pool.state(), id)
         if ("isGone" in found) return yield* Effect.fail(Errors.viewNotFound(id))
         if ("refused" in found) return yield* Effect.fail(found.refused)
         return yield* pass(call, found.owner, `${pathOf(encodeURIComponent(id))}${queryOf(asked, call.caller.sees)}`)

@@ -60,7 +60,7 @@ export const make = Effect.gen(function* () {
   const ask =
     (id: string, path: string): SendRead =>
     (ifNoneMatch, heard, began, failed) => {
-      const found = ViewOwner.of(state(), id)
+      const found = ViewOwner.ownerOf(state(), id)
       if (!("owner" in found)) return false
       const headers = ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch }
       const opened = client.open(found.owner, { method: "GET", path, headers }, heard)
@@ -79,7 +79,7 @@ export const make = Effect.gen(function* () {
         const { view_id: id } = call.path
         const { format } = call.urlParams
         const onwards = () => otherwise(passed(""))
-        if (!isShared(call) || !("owner" in ViewOwner.of(state(), id))) return onwards()
+        if (!isShared(call) || !("owner" in ViewOwner.ownerOf(state(), id))) return onwards()
         const path = `/view/${encodeURIComponent(id)}${format === undefined ? "" : `?format=${format}`}`
         const ifNoneMatch = call.asked.headers["if-none-match"]
         reads.read(path, ask(id, path), { ifNoneMatch, reply, pass: onwards })

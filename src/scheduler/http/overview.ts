@@ -15,7 +15,7 @@ import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { steadyAheadMs, steadyMs } from "../../ports/Turn.ts"
-import type { SchedulerOverview, SspSeen } from "../../protocol/overview.ts"
+import type { SchedulerOverview, SspSummary } from "../../protocol/overview.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { JobFeed } from "../ingest/JobFeed.ts"
 import { DeclaredTables } from "../pool/DeclaredTables.ts"
@@ -35,11 +35,11 @@ const states = {
   Ready: "ready",
   Suspect: "suspect",
   Overflowed: "overflowed"
-} as const satisfies { readonly [S in State.SspMember["state"]]: (typeof SspSeen.Type)["state"] }
+} as const satisfies { readonly [S in State.SspMember["state"]]: (typeof SspSummary.Type)["state"] }
 
 const seen =
   (state: State.State, now: number) =>
-  (member: State.SspMember): typeof SspSeen.Type => {
+  (member: State.SspMember): typeof SspSummary.Type => {
     const { acked, failures, flight, late } = member.queue
     return {
       id: member.ssp,

@@ -20,7 +20,7 @@ const assigned =
   (state: State.State, aheadMs: number) =>
   (view: State.View): typeof AssignedView.Type => {
     const body = bodyOf(view)
-    const member = State.at(state, view.home)
+    const member = State.memberAt(state, view.home)
     const owner = member?.ssp ?? null
     return {
       id: textOf(body["id"]),
@@ -61,7 +61,7 @@ export const views = (
   }
 ): typeof AssignedViews.Type => {
   const wanted = (view: State.View): boolean => {
-    if (view.gone || (ssp !== undefined && State.at(state, view.home)?.ssp !== ssp)) return false
+    if (view.gone || (ssp !== undefined && State.memberAt(state, view.home)?.ssp !== ssp)) return false
     if (search === undefined || search === "") return true
     const body = bodyOf(view)
     return containsText(search, textOf(body["id"]), textOf(body["clientId"]), textOf(body["surql"]))
@@ -97,7 +97,7 @@ export const costliest = (
           (answer?.views ?? []).flatMap(({ id, total_cost }) => {
             const view = State.view(state, viewKey(id) ?? "")
             // A view that has moved may still be listed by its former SSP.
-            const isThere = view !== undefined && !view.gone && State.at(state, view.home)?.ssp === member.ssp
+            const isThere = view !== undefined && !view.gone && State.memberAt(state, view.home)?.ssp === member.ssp
             return isThere ? [{ ...assigned(state, aheadMs)(view), total_cost }] : []
           })
         ),

@@ -16,7 +16,7 @@ import { lostId } from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
-import { GroupCommit, usualGathering } from "../../node/work/groupCommit.ts"
+import { defaultGatherTurns, GroupCommit } from "../../node/work/groupCommit.ts"
 import * as Metered from "../../node/work/metered.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
@@ -230,7 +230,7 @@ class Pipeline {
       sizeOf: ({ arrived }) => arrived.length,
       maxPending: parts.config.maxPendingChanges,
       maxBatch,
-      maxGathering: usualGathering,
+      maxGathering: defaultGatherTurns,
       next: (run) => parts.turn.next(run),
       commit: (batch, done) => this.cycle(batch, done)
     })
@@ -388,7 +388,7 @@ class Pipeline {
     let seq = this.parts.pool.state().log.head - total
     batch.forEach(({ answers, done }, i) => {
       seq += counts[i] ?? 0
-      if (answers === "durable") done(Either.right({ seq, delivered: State.delivered(this.parts.pool.state(), seq) }))
+      if (answers === "durable") done(Either.right({ seq, delivered: State.appliedBy(this.parts.pool.state(), seq) }))
       else this.parts.waiters.add(seq, (delivered, at) => done(Either.right({ seq: at, delivered })))
     })
   }

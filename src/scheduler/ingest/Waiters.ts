@@ -32,7 +32,7 @@ export class Waiters {
 
   add(seq: number, done: Waiter["done"]): void {
     const state = this.pool.state()
-    if (this.from === this.waiting.length && !State.awaited(state, seq)) return done(State.delivered(state, seq), seq)
+    if (this.from === this.waiting.length && !State.awaited(state, seq)) return done(State.appliedBy(state, seq), seq)
     this.waiting.push({ seq, since: this.now(), done })
     this.arm()
   }
@@ -47,7 +47,7 @@ export class Waiters {
       first = this.waiting[this.from]
     ) {
       this.from++
-      first.done(State.delivered(state, first.seq), first.seq)
+      first.done(State.appliedBy(state, first.seq), first.seq)
     }
     if (this.from < this.waiting.length && this.from < 4096) return
     this.waiting = this.waiting.slice(this.from)

@@ -264,7 +264,7 @@ const record = (
 /** The SSP that has a job. After its deregistration it keeps the jobs that it is calling until the calls have ended. */
 const holderOf = ({ pool }: JobsDependencies, job: State.Job): string | undefined => {
   const state = pool.state()
-  return HashMap.has(state.endingJobs, job.job) ? job.home?.ssp : State.at(state, job.home)?.ssp
+  return HashMap.has(state.endingJobs, job.job) ? job.home?.ssp : State.memberAt(state, job.home)?.ssp
 }
 
 /** Whether a report counts: from the current owner always, from a former owner only `completed`. */

@@ -16,7 +16,7 @@ import { Balance } from "../../ports/Balance.ts"
 import type { DatabaseError } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
-import { PoolStore, type PoolStoreShape, type Write } from "../../ports/PoolStore.ts"
+import { PoolStore, type PoolStoreShape, type PoolWrite } from "../../ports/PoolStore.ts"
 import { Replica, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import { SspClient } from "../../ports/SspClient.ts"
 import { exitCodeOf, StartFault } from "../../ports/StartFault.ts"
@@ -100,7 +100,7 @@ const maxGathered = 1024
 /** Turns of the event loop between a connection and the command of its request, and some spare. */
 const turnsToHear = 8
 
-const isWrite = (action: Action): action is Write => /^(?:Persist|Forget)/.test(action.tag)
+const isWrite = (action: Action): action is PoolWrite => /^(?:Persist|Forget)/.test(action.tag)
 
 /** Interval of the pool's ticks: short enough for its deadlines and polls, a second at most. */
 const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: SchedulerConfigShape): number =>
@@ -126,8 +126,8 @@ export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.
 const unwritten = { baseMs: 100, capMs: 2_000 }
 
 /** Writes to the store, retried until it succeeds: actions that depend on a write must not go out before it. */
-const persist = (store: PoolStoreShape, writes: ReadonlyArray<Write>): Effect.Effect<void> =>
-  Backoff.patiently(unwritten, ({ message }: DatabaseError) =>
+const persist = (store: PoolStoreShape, writes: ReadonlyArray<PoolWrite>): Effect.Effect<void> =>
+  Backoff.untilSuccess(unwritten, ({ message }: DatabaseError) =>
     Effect.logError(`the pool cannot be written: ${message}; trying again`)
   )(store.write(writes))
 

@@ -3,11 +3,11 @@
  * rows, to another process, or to this one after its clock was set and it was started again.
  */
 import { type Clock, Effect } from "effect"
-import type { Opened, PoolStoreShape, Write } from "../../ports/PoolStore.ts"
+import type { PoolStoreShape, PoolWrite, StoredPool } from "../../ports/PoolStore.ts"
 import { steadyAheadMs } from "../../ports/Turn.ts"
 
-type ViewRow = Extract<Write, { readonly tag: "PersistView" }>["row"]
-type QuarantineRow = Extract<Write, { readonly tag: "PersistQuarantine" }>["row"]
+type ViewRow = Extract<PoolWrite, { readonly tag: "PersistView" }>["row"]
+type QuarantineRow = Extract<PoolWrite, { readonly tag: "PersistQuarantine" }>["row"]
 
 const movedView = (row: ViewRow, ms: number): ViewRow => ({
   ...row,
@@ -17,7 +17,7 @@ const movedView = (row: ViewRow, ms: number): ViewRow => ({
 
 const movedQuarantine = (row: QuarantineRow, ms: number): QuarantineRow => ({ ...row, at: row.at + ms })
 
-const movedWrite = (write: Write, ms: number): Write => {
+const movedWrite = (write: PoolWrite, ms: number): PoolWrite => {
   switch (write.tag) {
     case "PersistView":
       return { ...write, row: movedView(write.row, ms) }
@@ -28,7 +28,7 @@ const movedWrite = (write: Write, ms: number): Write => {
   }
 }
 
-const movedSaved = (saved: Opened["saved"], ms: number): Opened["saved"] => ({
+const movedSaved = (saved: StoredPool["saved"], ms: number): StoredPool["saved"] => ({
   ...saved,
   views: saved.views.map((row) => movedView(row, ms)),
   ...(saved.quarantined && { quarantined: saved.quarantined.map((row) => movedQuarantine(row, ms)) })

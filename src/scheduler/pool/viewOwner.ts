@@ -12,11 +12,11 @@ export type ViewOwner =
 
 const gone = { isGone: true } as const
 
-export const of = (state: State.State, id: string): ViewOwner => {
+export const ownerOf = (state: State.State, id: string): ViewOwner => {
   const key = viewKey(id)
   const view = key === undefined ? undefined : State.view(state, key)
   if (view === undefined || view.gone) return gone
-  const owner = State.at(state, view.home)
+  const owner = State.memberAt(state, view.home)
   if (owner !== undefined) return { owner }
   const aside = Quarantine.of(state, view.spec)
   return { refused: aside === undefined ? Errors.viewUnplaced(id, state) : Errors.viewQuarantined(id, aside) }

@@ -64,7 +64,7 @@ export const unchangedAssignment = (
   const view = State.view(state, viewKey(registration.id) ?? "")
   // A call under way may still change the view.
   if (view === undefined || view.op !== undefined || view.gone || !view.placed) return undefined
-  const owner = State.at(state, view.home)
+  const owner = State.memberAt(state, view.home)
   const before = parsedOf(view.spec)
   const again = { ...registration, lastActiveAtMs: registration.lastActiveAtMs + aheadMs }
   if (owner?.state !== "Ready" || before === undefined || !RepeatedRegistration.isRepeat(before, again))

@@ -13,7 +13,7 @@ import { Upstream } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { DeclaredTables } from "../pool/DeclaredTables.ts"
 import { Pool } from "../pool/Pool.ts"
-import { type Progress as Cloned, clone, storeDeclaredTables, storeDefinitions } from "./Cloning.ts"
+import { type CloneProgress as Cloned, clone, storeDeclaredTables, storeDefinitions } from "./Cloning.ts"
 
 export class Clone extends Context.Tag("scheduler/replica/Clone")<
   Clone,

@@ -17,7 +17,7 @@ import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import { eachStretch, type Stretch, withoutStrays } from "../../node/database/liveCompare.ts"
+import { readStretches, type Stretch, withoutStrays } from "../../node/database/liveCompare.ts"
 import * as Backoff from "../../node/work/backoff.ts"
 import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../../ports/Replica.ts"
 import type { UpstreamShape } from "../../ports/Upstream.ts"
@@ -29,7 +29,7 @@ interface Cloned {
   readonly written: number
 }
 
-export interface Progress {
+export interface CloneProgress {
   readonly walk: number
   readonly table: string
   readonly compared: number
@@ -46,7 +46,7 @@ interface CloneOptions {
   readonly replica: ReplicaShape
   /** Setting `bootstrap_chunk_size`. */
   readonly chunkSize: number
-  readonly onProgress?: (progress: Progress) => void
+  readonly onProgress?: (progress: CloneProgress) => void
 }
 
 /** Most walks; fewer if one finds no difference. */
@@ -61,7 +61,7 @@ const hopeless = (error: Trouble): error is ReplicaError =>
 
 /** Retries with full jitter until success; fails only if the replica is unusable. */
 export const retryUntilUsable = (what: string) =>
-  Backoff.patiently(failing, (error: Trouble, before): Effect.Effect<void, ReplicaError> => {
+  Backoff.untilSuccess(failing, (error: Trouble, before): Effect.Effect<void, ReplicaError> => {
     if (hopeless(error)) return Effect.fail(error)
     const text = `${what} failed (${before + 1} in a row): ${error.message}; trying again`
     return before % 10 === 9
@@ -191,7 +191,7 @@ class Walk {
 
   private walk(tables: Iterable<string>): Effect.Effect<number, ReplicaError> {
     const { chunkSize, onProgress, upstream } = this.parts
-    return eachStretch(
+    return readStretches(
       tables,
       chunkSize,
       (table, after, size) => retryUntilUsable(`reading table ${table}`)(upstream.chunk(table, after, size)),

@@ -17,8 +17,8 @@ import type { RecordId } from "../../core/surql/values/value.ts"
 import {
   type Compared,
   defaultMomentMs,
-  failures,
   LiveCompare,
+  makeFailureLog,
   roomToCompare,
   type Side,
   type Suspect,
@@ -206,7 +206,7 @@ const layerOf = (
       })
       const now = withPermits(1)(comparing.now)
       const soon = reconcileIntervalSecs === 0 ? soonSecs : Math.min(soonSecs, reconcileIntervalSecs)
-      const failed = failures()
+      const failed = makeFailureLog()
       const compare = now.pipe(
         Effect.as(reconcileIntervalSecs),
         Effect.tap(failed.over),

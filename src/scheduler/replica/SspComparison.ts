@@ -144,7 +144,7 @@ const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differ
   )
 
 /** Records in which an SSP differs from the replica now and a moment later; undefined if that cannot be told now. */
-export const compare = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, TreeError> =>
+export const compareSsp = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, TreeError> =>
   Effect.gen(function* () {
     const first = yield* descend(parts, target)
     if (first === undefined || first.ids.length === 0) return first
@@ -170,7 +170,7 @@ const layerOf = (
       if (integrityIntervalSecs === 0) return
       const one = ({ registration, ssp, url }: Target) =>
         Effect.gen(function* () {
-          const found = yield* compare(parts, { ssp, registration, url })
+          const found = yield* compareSsp(parts, { ssp, registration, url })
           integrityCompares[found === undefined ? "unknown" : found.ids.length === 0 ? "equal" : "different"].add()
           if (found === undefined) return yield* Effect.logDebug(`${ssp} cannot be compared with the replica now`)
           const equal = found.ids.length === 0

@@ -7,7 +7,7 @@
  */
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { Deferred, Duration, Effect, Random, type Scope } from "effect"
-import type { Copy } from "../../core/cluster/cutting.ts"
+import type { LogCopy } from "../../core/cluster/cutting.ts"
 import * as Term from "../../core/cluster/term.ts"
 import {
   type Durability,
@@ -207,7 +207,7 @@ export class LeaderElection implements LeadershipShape {
   }
 
   /** Positions of the other schedulers for which the log is kept. */
-  get copies(): Effect.Effect<ReadonlyArray<Copy>, WalFailed> {
+  get copies(): Effect.Effect<ReadonlyArray<LogCopy>, WalFailed> {
     return Effect.map(this.log.members(keptForMs), (members) => {
       const near = new Set(this.members.map(({ self }) => self))
       return members

@@ -11,7 +11,7 @@ import * as Guard from "../../node/http/guard.ts"
 import * as Figures from "../../node/http/nodeFigures.ts"
 import { routeGroup } from "../../node/http/routes.ts"
 import { Audit } from "../../ports/Audit.ts"
-import type { Asked } from "../../ports/Front.ts"
+import type { IncomingRequest } from "../../ports/Front.ts"
 import { NodeFigures } from "../../ports/NodeFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { taskOf } from "../../protocol/progress.ts"
@@ -29,7 +29,7 @@ const ok = { status: "ok" } as const
 const own: ReadonlySet<string> = new Set(["/health", "/livez", "/progress", "/readyz", "/replica"])
 
 /** Whether this process answers the request itself. `/metrics` as JSON shows the cluster, so the leader answers it. */
-const isOwn = ({ headers, url }: Pick<Asked, "headers" | "url">): boolean => {
+const isOwn = ({ headers, url }: Pick<IncomingRequest, "headers" | "url">): boolean => {
   const { pathname, searchParams } = new URL(url, "http://standby")
   return (
     own.has(pathname) ||

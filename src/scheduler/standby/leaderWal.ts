@@ -10,7 +10,7 @@ import * as Cutting from "../../core/cluster/cutting.ts"
 import * as Term from "../../core/cluster/term.ts"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
 import type { SnapshotFailed } from "../../ports/Snapshots.ts"
-import { checked, dropped, WalFailed, type WalShape } from "../../ports/Wal.ts"
+import { appendChecked, recordsDropped, WalFailed, type WalShape } from "../../ports/Wal.ts"
 import type { FollowerReplica, LeaderElection } from "./LeaderElection.ts"
 
 const retryMs = 50
@@ -90,7 +90,7 @@ class LeaderLog {
 
   read(afterSeq: number): Stream.Stream<WalRecord, WalFailed> {
     return Stream.suspend(() => {
-      if (afterSeq < this.keptAfter) return Stream.fail(dropped(afterSeq, this.keptAfter))
+      if (afterSeq < this.keptAfter) return Stream.fail(recordsDropped(afterSeq, this.keptAfter))
       const upTo = this.lastSeq
       if (afterSeq >= upTo) return Stream.empty
       return Stream.paginateChunkEffect(afterSeq, (after) =>
@@ -173,7 +173,7 @@ export const make = (
       keptAfter: Effect.sync(() => log.keptAfter),
       // Forked: an append whose caller is interrupted must still find out where the log ends.
       append: (records) =>
-        checked(records, Effect.flatMap(Effect.forkDaemon(turn.withPermits(1)(log.append(records))), Fiber.join)),
+        appendChecked(records, Effect.flatMap(Effect.forkDaemon(turn.withPermits(1)(log.append(records))), Fiber.join)),
       read: (afterSeq) => log.read(afterSeq),
       // The pool calls this once the replica is on disk through `seq - 1`.
       dropBefore: (seq) => {

@@ -63,7 +63,7 @@ class SspStreams {
    * owners.
    */
   check(state: State.State): void {
-    for (const stream of this.all) if (State.at(state, stream.target) === undefined) stream.lose()
+    for (const stream of this.all) if (State.memberAt(state, stream.target) === undefined) stream.lose()
   }
 }
 
@@ -142,7 +142,7 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
         const known = shared.get(key)
         if (known !== undefined) return known
         const around: SourceParts = {
-          whereIs: (id) => ViewOwner.of(pool.state(), id),
+          whereIs: (id) => ViewOwner.ownerOf(pool.state(), id),
           streamAt: (target) => streams.at(target, format),
           seeking,
           nowMs
@@ -170,7 +170,7 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
       yield* Serving.fork(Effect.forever(Effect.delay(check, checkEvery)))
       return {
         follow: (view, format, after, receiver) => {
-          const found = ViewOwner.of(pool.state(), view)
+          const found = ViewOwner.ownerOf(pool.state(), view)
           if ("isGone" in found) return Errors.viewNotFound(view)
           return "refused" in found ? found.refused : share(view, format, after).follow(after, receiver)
         }

@@ -5,7 +5,7 @@
  * come, or a snapshot if that SSP does not have them.
  */
 import { type CutEvent, dataOf } from "../../node/streams/eventCutter.ts"
-import { endOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
+import { endEvent, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
 import type { Target } from "../../ports/SspClient.ts"
 import * as Errors from "../HttpErrors.ts"
 import type * as ViewOwner from "../pool/viewOwner.ts"
@@ -88,7 +88,7 @@ export class ViewSource implements StreamedView {
     const { nowMs, seeking, streamAt, whereIs } = this.parts
     const now = nowMs()
     const found = whereIs(this.view)
-    if ("isGone" in found) return this.over(endOf("unregistered"))
+    if ("isGone" in found) return this.over(endEvent("unregistered"))
     if ("owner" in found && this.mayTry(found.owner, now)) {
       seeking.delete(this)
       this.stream = streamAt(found.owner)
@@ -96,7 +96,7 @@ export class ViewSource implements StreamedView {
     }
     this.pausedAtMs ??= now
     seeking.add(this)
-    if (now - this.pausedAtMs > maxPauseMs) this.over(endOf("moved"))
+    if (now - this.pausedAtMs > maxPauseMs) this.over(endEvent("moved"))
   }
 
   private mayTry({ registration, ssp }: Target, now: number): boolean {

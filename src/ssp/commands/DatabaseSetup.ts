@@ -11,7 +11,7 @@ import * as Setup from "../../core/surreal/databaseSetup.ts"
 import * as Feed from "../../core/surreal/surrealFeed.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import { overConflicts, SurrealClient, type SurrealError } from "../../ports/SurrealClient.ts"
+import { retryingConflicts, SurrealClient, type SurrealError } from "../../ports/SurrealClient.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import type { SspConfigShape } from "../Config.ts"
 import * as ServiceUser from "./ServiceUser.ts"
@@ -176,7 +176,7 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
     const held = secretOf(config)
     const secret = held === undefined ? undefined : Redacted.value(held)
     const tables = yield* tablesOf(options, upstream)
-    const { query } = overConflicts(yield* SurrealClient)
+    const { query } = retryingConflicts(yield* SurrealClient)
     yield* Effect.mapError(
       query(Setup.script({ url, secret, tables, mode, openToRecordUsers: options.openToRecordUsers })),
       failed
@@ -196,7 +196,7 @@ const remove = (options: SetupOptions): Effect.Effect<void, StartFault, Upstream
     const upstream = yield* Upstream
     if (!upstream.present) return yield* needsServer
     const tables = yield* tablesOf(options, upstream)
-    const { query } = overConflicts(yield* SurrealClient)
+    const { query } = retryingConflicts(yield* SurrealClient)
     yield* Effect.mapError(query(`BEGIN; ${Feed.removal(tables).join("; ")}; COMMIT`), failed)
     yield* Console.log(
       `removed: events of ${tables.length} tables, functions and parameters. Our tables and the data in them stay.`

@@ -10,7 +10,7 @@ import { isObj, type Value } from "../../core/surql/values/value.ts"
 import { definitionsOf } from "../../core/surreal/definitions.ts"
 import * as LeastPrivilege from "../../core/surreal/leastPrivilege.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import { overConflicts, SurrealClient, type SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
+import { retryingConflicts, SurrealClient, type SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import type { SspConfigShape } from "../Config.ts"
 
@@ -83,7 +83,7 @@ export const install = (settings: UserSettings): Effect.Effect<void, StartFault,
         exitCode: 2,
         message: `STORE_SERVICE_PASS is not set: it is the password that ${name} (STORE_SERVICE_USER) gets; set it, or STORE_SERVICE_PASS_FILE`
       })
-    const client = overConflicts(yield* SurrealClient)
+    const client = retryingConflicts(yield* SurrealClient)
     const [hash] = yield* Effect.mapError(
       client.query("RETURN crypto::argon2::generate($pass)", { pass: Redacted.value(pass) }),
       failed

@@ -12,7 +12,7 @@ import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Writer from "../../node/database/integrityWriter.ts"
-import { defaultMomentMs, eachStretch, roomToCompare } from "../../node/database/liveCompare.ts"
+import { defaultMomentMs, readStretches, roomToCompare } from "../../node/database/liveCompare.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
@@ -136,12 +136,12 @@ const compare = (
       })
     )
     const room = roomToCompare(heap, shortOfMemory)
-    const compared = yield* eachStretch(
+    const compared = yield* readStretches(
       tables,
       chunkSize,
       (table, after, size) => Effect.zipRight(room, upstream.chunk(table, after, size)),
       ({ after, found, last, table }) => {
-        const between = records.rowsBetween(table, Compare.stretch(after, last))
+        const between = records.rowsBetween(table, Compare.stretchRange(after, last))
         const here = Compare.compare(found, between, (id) => records.get(id))
         suspects = [...suspects, ...here.map(({ id }) => id)]
         return suspects.length >= lookSize ? look : Effect.void

@@ -5,7 +5,7 @@
  * that does not answer is asked again soon.
  */
 import { Duration, Effect, Layer } from "effect"
-import { failures } from "../../node/database/liveCompare.ts"
+import { makeFailureLog } from "../../node/database/liveCompare.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
@@ -23,7 +23,7 @@ export const layer: Layer.Layer<never, never, Reconcile | Lifecycle | Upstream |
       const { now } = yield* Reconcile
       if (!present || mode === "scheduler" || reconcileIntervalSecs === 0) return
       const soon = Math.min(soonSecs, reconcileIntervalSecs)
-      const failed = failures()
+      const failed = makeFailureLog()
       const compare = now.pipe(
         Effect.as(reconcileIntervalSecs),
         Effect.tap(failed.over),

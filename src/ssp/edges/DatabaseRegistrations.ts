@@ -6,7 +6,7 @@
  */
 import { Effect, Either } from "effect"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
-import { Bell, backoff } from "./bell.ts"
+import { backoff, WakeSignal } from "./bell.ts"
 import type { EdgesShape } from "./EdgeWriter.ts"
 
 /** Registrations deleted by one statement. */
@@ -17,7 +17,7 @@ export class DatabaseRegistrations {
   private readonly leaving = new Set<string>()
   /** Keys that are being registered: they are not deleted meanwhile. */
   private readonly arriving = new Set<string>()
-  private readonly bell = new Bell()
+  private readonly bell = new WakeSignal()
   private isPrepared = false
   private readonly departure = Effect.unsafeMakeLatch(true)
   /** One deletion at a time: two of one registration would conflict in the database. */

@@ -25,7 +25,7 @@ import type {
   ViewEdges
 } from "../../ports/Upstream.ts"
 import { formatGiven, Overloaded } from "../viewTypes.ts"
-import { Bell, backoff } from "./bell.ts"
+import { backoff, WakeSignal } from "./bell.ts"
 import { DatabaseRegistrations } from "./DatabaseRegistrations.ts"
 import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts"
 
@@ -100,7 +100,7 @@ export const makeWriter = (
 
 class Writer implements EdgesShape {
   readonly present = true
-  private readonly bells = { flush: new Bell(), compare: new Bell(), heal: new Bell() }
+  private readonly bells = { flush: new WakeSignal(), compare: new WakeSignal(), heal: new WakeSignal() }
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, WrittenView>()
   private readonly toCompare = new Set<string>()

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { makeJudge } from "../../node/http/bearer.ts"
 import * as Guard from "../../node/http/guard.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
-import type { Asked } from "../../ports/Front.ts"
+import type { IncomingRequest } from "../../ports/Front.ts"
 import { Bearer, Ready } from "../../protocol/SspApi.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { SspConfig } from "../Config.ts"
@@ -24,6 +24,6 @@ export const make = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle
   return {
     guards: { [Bearer.key]: Guard.make(makeJudge(bearers, Errors.unauthorized), tokens) },
-    gates: { [Ready.key]: ({ headers }: Asked) => refusalOf(lifecycle, headers[registrationHeader]) }
+    gates: { [Ready.key]: ({ headers }: IncomingRequest) => refusalOf(lifecycle, headers[registrationHeader]) }
   }
 })

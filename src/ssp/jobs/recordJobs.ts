@@ -48,7 +48,7 @@ export interface JobRecords {
  * Records in memory, for tests and demonstrations. `remove` deletes a job with its lease row, as a node does in one
  * commit.
  */
-export const inMemoryRecords = (records: Iterable<Obj>): JobRecords & { readonly remove: (id: RecordId) => void } => {
+export const memoryJobRecords = (records: Iterable<Obj>): JobRecords & { readonly remove: (id: RecordId) => void } => {
   const byId = new Map<string, Obj>()
   for (const doc of records) byId.set((doc["id"] as RecordId).text, doc)
   return {

@@ -39,7 +39,7 @@ export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
     let complained = false
     const writeAll = (writes: ReadonlyArray<JobWrite>) =>
       Effect.tap(
-        Backoff.patiently(unwritten, (error: JobStoreError) => {
+        Backoff.untilSuccess(unwritten, (error: JobStoreError) => {
           if (!error.transient) return Effect.fail(error)
           if (complained) return Effect.void
           complained = true

@@ -161,7 +161,7 @@ const fits = (
 
 /** Repeats an effect until it succeeds; runs `exhausted` once after ten failures in a row. */
 const patience = (exhausted: Effect.Effect<void>) =>
-  Backoff.patiently(backoff, ({ message }: Failure, before) => {
+  Backoff.untilSuccess(backoff, ({ message }: Failure, before) => {
     const failures = before + 1
     const told = Effect.logWarning(
       `bootstrap from the database failed (${failures} in a row): ${message}; trying again`
@@ -200,7 +200,7 @@ class Work {
         declare: types.declare,
         names: Effect.sync(() => records.tableNames()),
         between: (table, { after, last }) =>
-          Effect.sync(() => records.rowsBetween(table, Compare.stretch(after, last))),
+          Effect.sync(() => records.rowsBetween(table, Compare.stretchRange(after, last))),
         states: (ids) =>
           Effect.sync(
             () =>

@@ -29,6 +29,7 @@ import type {
   ListedViews,
   Listing,
   Overloaded,
+  PlacedViewAnswer,
   QueryRefused,
   StoreFailed,
   StreamFormat,
@@ -36,7 +37,6 @@ import type {
   ViewAnswer,
   ViewFigures,
   ViewNotFound,
-  ViewPlaced,
   ViewQuarantined,
   ViewRegistration,
   ViewsWatcher
@@ -88,7 +88,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly register: (
       registration: ViewRegistration
     ) => Effect.Effect<
-      ViewAnswer | ViewPlaced,
+      ViewAnswer | PlacedViewAnswer,
       QueryRefused | Overloaded | StoreFailed | ViewQuarantined | TablesJoining
     >
     /**
@@ -118,7 +118,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly replace: (incoming: ReplacementRecords) => Effect.Effect<void, StoreFailed>
     readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
     /** A result as JSON, in pieces, with errors as `sees` allows. */
-    readonly written: (answer: ViewAnswer | ViewPlaced, sees: Sees) => Effect.Effect<ReadonlyArray<Uint8Array>>
+    readonly written: (answer: ViewAnswer | PlacedViewAnswer, sees: Sees) => Effect.Effect<ReadonlyArray<Uint8Array>>
     /**
      * Follows a view: snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered.
      * Undefined if there is a {@link refusal}, or a registration of this view is under way. The receiver gets nothing

@@ -7,9 +7,9 @@ import type { RowError } from "../../core/ivm/view/view.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { compareStrings } from "../../core/surql/values/order.ts"
-import { headOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
+import { headLinesOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
 import type { Sees } from "../../protocol/access.ts"
-import type { ViewAnswer, ViewPlaced } from "../viewTypes.ts"
+import type { PlacedViewAnswer, ViewAnswer } from "../viewTypes.ts"
 
 const encoder = new TextEncoder()
 
@@ -32,7 +32,7 @@ export const visibleErrors = (
 const charsPerSlice = 262_144
 
 /** The text of `JsonText.write` as UTF-8 pieces. */
-export function* answerPieces(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<ReadonlyArray<Uint8Array>> {
+export function* answerPieces(answer: ViewAnswer | PlacedViewAnswer, sees: Sees): Slices<ReadonlyArray<Uint8Array>> {
   const pieces: Array<Uint8Array> = []
   let text = "{"
   let comma = ""
@@ -63,5 +63,5 @@ export function* answerPieces(answer: ViewAnswer | ViewPlaced, sees: Sees): Slic
 export function* snapshotEvent(id: string, answer: ViewAnswer): Slices<ViewEvent> {
   const event: ViewEvent = { event: "snapshot", id, data: answer }
   const pieces = yield* answerPieces(answer, "kinds")
-  return withBytes(event, Bytes.joined([encoder.encode(headOf(event)), ...pieces, encoder.encode("\n\n")]))
+  return withBytes(event, Bytes.joined([encoder.encode(headLinesOf(event)), ...pieces, encoder.encode("\n\n")]))
 }

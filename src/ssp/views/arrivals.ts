@@ -16,10 +16,10 @@ import {
   formatGiven,
   formatNamed,
   Overloaded,
+  type PlacedViewAnswer,
   QueryRefused,
   StoreFailed,
   type ViewAnswer,
-  type ViewPlaced,
   type ViewRegistration
 } from "../viewTypes.ts"
 import type { CommitContext, Committer } from "./committer.ts"
@@ -27,7 +27,7 @@ import type { ResultReader } from "./reading.ts"
 import { acquire, type FillContext, storedOf } from "./registering.ts"
 import { formatOf, placedAnswer, type RegisteredView, type Registry, type ResultState } from "./registry.ts"
 
-type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
+type Answer = Effect.Effect<ViewAnswer | PlacedViewAnswer, QueryRefused | Overloaded | StoreFailed>
 
 interface Filled {
   readonly instance: View
@@ -136,7 +136,7 @@ export class Arrivals {
    */
   open(registration: ViewRegistration, key: string): Answer {
     const { engine, nowMs, slicer } = this.at
-    return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
+    return Effect.async<ViewAnswer | PlacedViewAnswer, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const begun = { sinceMs: nowMs(), used: engine.keptBytes.used }
       // A refresh skips earlier refusals: its view is served.
       const known =

@@ -13,7 +13,7 @@ import type { Change } from "../../core/record/change.ts"
 import { type Applied, admit, type Rejected } from "../../core/record/sequence.ts"
 import * as Steps from "../../core/record/steps.ts"
 import { isDefinitions } from "../../core/surreal/definitionsRecord.ts"
-import { GroupCommit, usualGathering } from "../../node/work/groupCommit.ts"
+import { defaultGatherTurns, GroupCommit } from "../../node/work/groupCommit.ts"
 import {
   type Database,
   type DatabaseError,
@@ -35,7 +35,7 @@ export interface AppliedChange {
 }
 
 /** One caller's part of a batch. `done` is called exactly once, after its changes are applied. */
-export interface Work {
+export interface CommitWork {
   readonly changes: ReadonlyArray<Change>
   readonly putViews: ReadonlyArray<StoredView>
   readonly removeViews: ReadonlyArray<string>
@@ -66,7 +66,7 @@ const maxBatch = 2_000
 const sliceSize = 200
 
 interface Planned {
-  readonly work: Work
+  readonly work: CommitWork
   readonly taken: ReadonlyArray<Change>
   /** The taken changes of records, without definitions. */
   readonly changes: ReadonlyArray<Change>
@@ -97,17 +97,17 @@ const isSame = (a: Applied, b: Applied): boolean => a.seq === b.seq && a.epoch =
 export class Committer {
   private applied: StoredPosition = startPosition
   private stand: Stand = { received: startPosition, unfinished: [] }
-  private readonly group: GroupCommit<Work>
+  private readonly group: GroupCommit<CommitWork>
 
   constructor(
     private readonly context: CommitContext,
     private readonly maxPending: number
   ) {
-    this.group = new GroupCommit<Work>({
+    this.group = new GroupCommit<CommitWork>({
       sizeOf: ({ changes }) => changes.length,
       maxPending,
       maxBatch,
-      maxGathering: context.database.kind === "memory" ? 0 : usualGathering,
+      maxGathering: context.database.kind === "memory" ? 0 : defaultGatherTurns,
       next: (run) => context.turn.next(run),
       begin: beginBatch,
       commit: (batch, done) => this.commit(batch, done)
@@ -130,7 +130,7 @@ export class Committer {
     return this.group.waiting
   }
 
-  submit(work: Work): void {
+  submit(work: CommitWork): void {
     if (this.group.submit(work)) return
     const message = `${this.waiting} changes are waiting for the store, the limit is ${this.maxPending} (${maxPendingSetting})`
     work.done(Either.left(new Overloaded({ message, retryAfterSecs: 1 })), [])
@@ -148,7 +148,7 @@ export class Committer {
   /** Returns when everything submitted so far is answered. */
   readonly drained: Effect.Effect<void> = Effect.suspend(() => this.alone(Effect.void))
 
-  private commit(batch: ReadonlyArray<Work>, again: () => void): void {
+  private commit(batch: ReadonlyArray<CommitWork>, again: () => void): void {
     const { planned, stand } = this.planAll(batch)
     const position = Steps.appliedOf(stand.received, stand.unfinished)
     const records: Array<StoredRecord> = []
@@ -179,7 +179,10 @@ export class Committer {
   }
 
   /** Admits and plans every work of a batch; a rejected one keeps its place and changes nothing. */
-  private planAll(batch: ReadonlyArray<Work>): { readonly planned: ReadonlyArray<Planned>; readonly stand: Stand } {
+  private planAll(batch: ReadonlyArray<CommitWork>): {
+    readonly planned: ReadonlyArray<Planned>
+    readonly stand: Stand
+  } {
     let { received, unfinished } = this.stand
     const parts: Array<Omit<Planned, "writes">> = []
     for (const work of batch) {
@@ -248,7 +251,7 @@ export class Committer {
 }
 
 /** A work with `still` never shares a batch with an earlier change of its records: its answer would be outdated. */
-const beginBatch = (): ((work: Work) => boolean) => {
+const beginBatch = (): ((work: CommitWork) => boolean) => {
   const touched = new Set<string>()
   return ({ changes, still }) => {
     if (still !== undefined && changes.some(({ id }) => touched.has(id.text))) return false

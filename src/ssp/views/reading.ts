@@ -11,7 +11,7 @@ import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import type { ViewEvent } from "../../node/streams/viewEvent.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
 import type { Sees } from "../../protocol/access.ts"
-import type { Format, ViewAnswer, ViewPlaced } from "../viewTypes.ts"
+import type { Format, PlacedViewAnswer, ViewAnswer } from "../viewTypes.ts"
 import * as AnswerBytes from "./answerBytes.ts"
 import { answerOf, formatOf, type RegisteredView, type Registry, type ResultState } from "./registry.ts"
 import * as ResultTag from "./resultTag.ts"
@@ -91,7 +91,7 @@ export class ResultReader {
   }
 
   /** The answer as JSON, in pieces. */
-  written(answer: ViewAnswer | ViewPlaced, sees: Sees): Effect.Effect<ReadonlyArray<Uint8Array>> {
+  written(answer: ViewAnswer | PlacedViewAnswer, sees: Sees): Effect.Effect<ReadonlyArray<Uint8Array>> {
     return this.sliced(() => AnswerBytes.answerPieces(answer, sees))
   }
 
@@ -120,7 +120,7 @@ export class ResultReader {
   ): (() => void) | undefined {
     const format = given ?? formatOf(view)
     const tag = tagNow(view, format)
-    if (ResultTag.isNamed(ifNoneMatch, tag)) {
+    if (ResultTag.namesTag(ifNoneMatch, tag)) {
       done(Exit.succeed({ tag, pieces: undefined }))
       return undefined
     }

@@ -19,7 +19,7 @@ import type { StoredView } from "../../ports/Database.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import { QueryRefused, type ViewRegistration } from "../viewTypes.ts"
 import { formatText } from "./registry.ts"
-import type { TooLarge } from "./viewLimits.ts"
+import type { TooLargeCheck } from "./viewLimits.ts"
 
 /** Parameters of a query as JSON. */
 export type JsonParams = { readonly [name: string]: unknown } | null
@@ -174,7 +174,7 @@ function* acquireInRoom(
   filling: FillContext,
   stored: StoredView,
   generation: number,
-  tooLarge: TooLarge
+  tooLarge: TooLargeCheck
 ): Slices<Either.Either<View, QueryRefused>> {
   const slices = acquire(filling, queryOf(stored), generation)
   for (let pauses = 1; ; pauses++) {
@@ -193,11 +193,11 @@ function* acquireInRoom(
 }
 
 /** Fills a stored view; interrupted when the process stops. */
-export const refill = (
+export const fillStored = (
   filling: FillContext & { readonly slicer: Slicer },
   stored: StoredView,
   generation: number,
-  tooLarge: TooLarge = () => undefined
+  tooLarge: TooLargeCheck = () => undefined
 ): Effect.Effect<Either.Either<View, QueryRefused>> =>
   Effect.catchTag(
     filling.slicer.run(() => acquireInRoom(filling, stored, generation, tooLarge)),

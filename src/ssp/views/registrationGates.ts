@@ -10,11 +10,11 @@ import { viewKey } from "../../core/view/viewId.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import {
   Overloaded,
+  type PlacedViewAnswer,
   QueryRefused,
   type StoreFailed,
   type TablesJoining,
   type ViewAnswer,
-  type ViewPlaced,
   type ViewQuarantined,
   type ViewRegistration
 } from "../viewTypes.ts"
@@ -27,7 +27,7 @@ import { heapFull } from "./viewLimits.ts"
 import type { ViewTables } from "./viewTables.ts"
 
 type Passing = Effect.Effect<
-  ViewAnswer | ViewPlaced,
+  ViewAnswer | PlacedViewAnswer,
   QueryRefused | Overloaded | StoreFailed | ViewQuarantined | TablesJoining
 >
 

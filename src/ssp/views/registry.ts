@@ -16,7 +16,7 @@ import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
 import { Feed } from "../../node/streams/feed.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import { type Format, formatGiven, type ViewAnswer, type ViewPlaced } from "../viewTypes.ts"
+import { type Format, formatGiven, type PlacedViewAnswer, type ViewAnswer } from "../viewTypes.ts"
 import { resultBytes } from "./viewLimits.ts"
 
 export interface RegisteredView {
@@ -72,7 +72,7 @@ export const formatOf = (view: RegisteredView): Format => formatGiven(view.store
 const linksLooked = 400
 
 /** Answer to a scheduler about a view that it has placed: O(1), however large the result. */
-export const placedAnswer = (view: RegisteredView, id: string, engine: Engine): ViewPlaced => ({
+export const placedAnswer = (view: RegisteredView, id: string, engine: Engine): PlacedViewAnswer => ({
   query_id: id,
   format: formatOf(view),
   result_hash: view.instance.hash(),

@@ -20,7 +20,7 @@ import {
 import { StoreFailed } from "../viewTypes.ts"
 import type { Committer } from "./committer.ts"
 import { generationOf, type RegisteredView } from "./registry.ts"
-import { type PlanContext, serve } from "./replanning.ts"
+import { type PlanContext, serveStored } from "./replanning.ts"
 
 export interface ReplacementRecords {
   readonly records: ReadonlyArray<StoredRecord>
@@ -106,7 +106,7 @@ export const replaceAll = (
         removeViews: [],
         position: after
       })
-      for (const { generation, stored } of staying) yield* serve(holder, stored, generation)
+      for (const { generation, stored } of staying) yield* serveStored(holder, stored, generation)
     }).pipe(
       Effect.mapError((cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause }))
     )

@@ -9,9 +9,9 @@ import type { View } from "../../core/ivm/view/view.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import { type FillContext, queryOf, refill, warnRefused } from "./registering.ts"
+import { type FillContext, fillStored, queryOf, warnRefused } from "./registering.ts"
 import { generationOf, type RegisteredView } from "./registry.ts"
-import type { TooLarge } from "./viewLimits.ts"
+import type { TooLargeCheck } from "./viewLimits.ts"
 import type { ViewTables } from "./viewTables.ts"
 
 /** A stored registration whose query is refused, and the assignment of its view. */
@@ -40,14 +40,14 @@ export interface PlanContext extends FillContext {
  * Fills a stored view and installs it; if its query is refused or it is too large, the view is dropped and kept in
  * `unserved`.
  */
-export const serve = (
+export const serveStored = (
   planned: PlanContext,
   stored: StoredView,
   generation: number,
-  tooLarge?: TooLarge
+  tooLarge?: TooLargeCheck
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const acquired = yield* refill(planned, stored, generation, tooLarge)
+    const acquired = yield* fillStored(planned, stored, generation, tooLarge)
     const before = planned.get(stored.key)
     const { assignment } = before ?? planned.unserved.get(stored.key) ?? { assignment: undefined }
     if (Either.isRight(acquired)) return planned.put(stored, acquired.right, generation, assignment)
@@ -64,14 +64,14 @@ const replan = (planned: PlanContext, { key }: StoredView): Effect.Effect<void> 
       const before = planned.get(key)
       const stored = before?.stored ?? planned.unserved.get(key)?.stored
       if (stored === undefined) return Effect.void
-      const served = serve(planned, stored, before === undefined ? 1 : generationOf(before) + 1)
+      const served = serveStored(planned, stored, before === undefined ? 1 : generationOf(before) + 1)
       // The new plan may read other tables; the earlier plan is shown until they are loaded.
       return Effect.eventually(planned.holding(queryOf(stored), served))
     })
   )
 
 /** Adopts definitions; returns when every view that uses them is planned again. */
-export const define = (planned: PlanContext, definitions: Definitions): Effect.Effect<void> =>
+export const adoptDefinitions = (planned: PlanContext, definitions: Definitions): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { queries } = planned
     const all = [

@@ -12,7 +12,7 @@ export const tagOf = ({ content_generation, errors, format, result_hash }: Tagge
   errors === undefined ? `"${content_generation}-${result_hash}-${format}"` : undefined
 
 /** Whether `If-None-Match` names the tag. */
-export const isNamed = (ifNoneMatch: string | undefined, tag: string | undefined): boolean =>
+export const namesTag = (ifNoneMatch: string | undefined, tag: string | undefined): boolean =>
   ifNoneMatch !== undefined &&
   tag !== undefined &&
   ifNoneMatch.split(",").some((one) => one.trim().replace(/^W\//, "") === tag || one.trim() === "*")

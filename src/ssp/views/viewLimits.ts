@@ -96,7 +96,7 @@ export const heapFull = (memory: Memory): Overloaded =>
 export const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })
 
 /** Asked while a view fills: why it has to be given up; undefined while there is room. */
-export type TooLarge = () => string | undefined
+export type TooLargeCheck = () => string | undefined
 
 /**
  * Serves the stored views of a start one by one; fails when the heap has no room for more (D43). The size of a view is
@@ -106,7 +106,7 @@ export type TooLarge = () => string | undefined
 export const loadViews = (
   heap: HeapShape,
   views: ReadonlyArray<StoredView>,
-  serve: (view: StoredView, tooLarge: TooLarge) => Effect.Effect<void>
+  serve: (view: StoredView, tooLarge: TooLargeCheck) => Effect.Effect<void>
 ): Effect.Effect<void, DatabaseError> =>
   Effect.gen(function* () {
     const beside = heap.measured().usedBytes
@@ -117,7 +117,7 @@ export const loadViews = (
       if (!isLoadable(before)) return yield* failed(before, loaded)
       let full: Memory | undefined,
         isGivenUp = false
-      const tooLarge: TooLarge = () => {
+      const tooLarge: TooLargeCheck = () => {
         const now = heap.measured()
         if (isLoadable(now)) return undefined
         isGivenUp = true

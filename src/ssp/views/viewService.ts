@@ -33,7 +33,7 @@ import {
   type ViewsWatcher
 } from "../viewTypes.ts"
 import { Arrivals, databaseUnreachable } from "./arrivals.ts"
-import { type AppliedChange, type CommitContext, Committer, type Work } from "./committer.ts"
+import { type AppliedChange, type CommitContext, Committer, type CommitWork } from "./committer.ts"
 import { debugViewOf, depsOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { ingestAnswerOf, withJoinedChanges } from "./ingestAnswer.ts"
@@ -47,7 +47,7 @@ import { type FillContext, ParsedQueries } from "./registering.ts"
 import { RegistrationGates } from "./registrationGates.ts"
 import { generationOf, makeRegistered, type RegisteredView, Registry } from "./registry.ts"
 import { clearAll, type ReplaceContext, replaceAll } from "./replacing.ts"
-import { define, type PlanContext, serve, type Unserved } from "./replanning.ts"
+import { adoptDefinitions, type PlanContext, serveStored, type Unserved } from "./replanning.ts"
 import { ViewStreams } from "./streams/viewStreams.ts"
 import type { Views } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
@@ -278,7 +278,7 @@ class ViewService {
       yield* loadViews(this.heap, yield* this.database.views, (view, tooLarge) => {
         const aside = this.quarantined.keep(view)
         return aside === undefined
-          ? serve(this.planned, view, generations(view.key), tooLarge)
+          ? serveStored(this.planned, view, generations(view.key), tooLarge)
           : Effect.logWarning(
               `view ${view.id} is quarantined and not served: the process ended ${aside.ends} times while it evaluated its query; POST /view/free with its id serves it again`
             )
@@ -312,7 +312,7 @@ class ViewService {
         view.key,
         Effect.suspend(() =>
           this.registry.get(view.key) === undefined
-            ? serve(this.planned, view, 1 + this.committer.position.writes)
+            ? serveStored(this.planned, view, 1 + this.committer.position.writes)
             : Effect.void
         )
       )
@@ -323,7 +323,7 @@ class ViewService {
   readonly ingest: Views["Type"]["ingest"] = (changes, done) => this.submit({ changes }, done)
 
   private submit(
-    work: Pick<Work, "asOne" | "changes" | "through">,
+    work: Pick<CommitWork, "asOne" | "changes" | "through">,
     done: (answer: IngestAnswer | IngestError) => void
   ): void {
     const { changes } = work
@@ -482,7 +482,7 @@ class ViewService {
   readonly look: Views["Type"]["look"] = (id, how, done) =>
     readView({ arrivals: this.arrivals, reading: this.reading, find: (key) => this.found(key, id) }, id, how, done)
 
-  readonly define: Views["Type"]["define"] = (definitions) => define(this.planned, definitions)
+  readonly define: Views["Type"]["define"] = (definitions) => adoptDefinitions(this.planned, definitions)
 
   readonly tablesOf: Views["Type"]["tablesOf"] = (id) => this.registry.tablesOf(viewKey(id) ?? "")
 

@@ -13,7 +13,7 @@ import * as Interest from "../../core/surql/syntax/interest.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredPosition, StoredView } from "../../ports/Database.ts"
 import type { IngestAnswer, IngestError, Overloaded, TablesJoining, ViewRegistration } from "../viewTypes.ts"
-import type { Committer, Work } from "./committer.ts"
+import type { Committer, CommitWork } from "./committer.ts"
 import { type ParsedQueries, queryOf } from "./registering.ts"
 
 /** Told of every view, and asked for its tables before it is filled. */
@@ -58,7 +58,7 @@ export interface ViewTablesShape {
 
 /** Applies changes and notifies the followers of the views. */
 type Submit = (
-  work: Pick<Work, "asOne" | "changes" | "through">,
+  work: Pick<CommitWork, "asOne" | "changes" | "through">,
   done: (answer: IngestAnswer | IngestError) => void
 ) => void
 

@@ -1,11 +1,11 @@
 /** Where a shared log may be cut. */
 import { expect, test } from "vitest"
-import { type Copy, cutBefore } from "../../../src/core/cluster/cutting.ts"
+import { cutBefore, type LogCopy } from "../../../src/core/cluster/cutting.ts"
 
-const cut = (wanted: number, own: number, others: ReadonlyArray<Copy>, copies: number, snapshot?: number): number =>
+const cut = (wanted: number, own: number, others: ReadonlyArray<LogCopy>, copies: number, snapshot?: number): number =>
   cutBefore(wanted, { own, others, snapshot }, copies)
 
-const other = (synced: number, applied = synced, isNear = true): Copy => ({ applied, synced, isNear })
+const other = (synced: number, applied = synced, isNear = true): LogCopy => ({ applied, synced, isNear })
 
 test("D60 a log is cut below what enough replicas have on disk, the leader's among them", () => {
   expect(cut(100, 99, [other(50)], 2)).toBe(51)

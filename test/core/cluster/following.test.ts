@@ -27,12 +27,12 @@ describe("an SSP that follows tables", () => {
     expect(pool.member("a").state).toBe("Ready")
     pool.append(head + 3)
     expect(pool.found("Deliver")).toEqual([])
-    expect([State.awaited(pool.state, head + 3), State.delivered(pool.state, head + 3)]).toEqual([true, 0])
+    expect([State.awaited(pool.state, head + 3), State.appliedBy(pool.state, head + 3)]).toEqual([true, 0])
     applied(pool, "a", head + 2)
     expect(State.awaited(pool.state, head + 3)).toBe(true)
     // What it cannot have yet is not believed.
     applied(pool, "a", head + 99)
-    expect([pool.member("a").queue.acked, State.delivered(pool.state, head + 3)]).toEqual([head + 3, 1])
+    expect([pool.member("a").queue.acked, State.appliedBy(pool.state, head + 3)]).toEqual([head + 3, 1])
     // Word that comes late takes nothing back.
     applied(pool, "a", head + 1)
     expect(pool.member("a").queue.acked).toBe(head + 3)

@@ -8,7 +8,7 @@
 import { HashMap, HashSet } from "effect"
 import { describe, expect, it } from "vitest"
 import { campaign, isDrawn, type Rng, rng, runs, seed } from "../../../kit/data/random.ts"
-import { type Candidate, moves, type Strategy, strategies } from "../../../src/core/cluster/balance.ts"
+import { type Candidate, planMoves, type Strategy, strategies } from "../../../src/core/cluster/balance.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import { Drive } from "./drive.ts"
 
@@ -215,19 +215,19 @@ describe("an SSP that comes", () => {
 describe("moves", () => {
   const on = (id: string, views: number, cpu?: number, memory?: number): Candidate => ({ id, views, cpu, memory })
   it("D32 go from most to least, so far that the giver keeps as many, at most up to the taker's share", () => {
-    expect(moves(strategies.least_queries, [on("a", 20), on("b", 0)])).toEqual({
+    expect(planMoves(strategies.least_queries, [on("a", 20), on("b", 0)])).toEqual({
       from: "a",
       to: "b",
       count: 10,
       onlyNear: false
     })
-    expect(moves(strategies.round_robin, [on("a", 11), on("b", 10), on("c", 0)])).toEqual({
+    expect(planMoves(strategies.round_robin, [on("a", 11), on("b", 10), on("c", 0)])).toEqual({
       from: "a",
       to: "c",
       count: 5,
       onlyNear: false
     })
-    expect(moves(strategies.least_load, [on("a", 20, 90, 100), on("b", 0, 10, 100)])).toEqual({
+    expect(planMoves(strategies.least_load, [on("a", 20, 90, 100), on("b", 0, 10, 100)])).toEqual({
       from: "a",
       to: "b",
       count: 5,
@@ -235,17 +235,17 @@ describe("moves", () => {
     })
   })
   it("D65 say whether the giver is within a quarter of the mean", () => {
-    expect(moves(strategies.least_queries, [on("a", 25), on("b", 15)])).toMatchObject({ onlyNear: true })
-    expect(moves(strategies.least_queries, [on("a", 26), on("b", 14)])).toMatchObject({ onlyNear: false })
+    expect(planMoves(strategies.least_queries, [on("a", 25), on("b", 15)])).toMatchObject({ onlyNear: true })
+    expect(planMoves(strategies.least_queries, [on("a", 26), on("b", 14)])).toMatchObject({ onlyNear: false })
   })
   it("D32 are not worth it below a tenth more", () => {
-    expect(moves(strategies.least_queries, [on("a", 105), on("b", 97)])).toBeUndefined()
-    expect(moves(strategies.least_queries, [on("a", 110), on("b", 90)])).toMatchObject({ count: 10 })
-    expect(moves(strategies.least_load, [on("a", 20, 50, 100), on("b", 0, 45, 100)])).toBeUndefined()
+    expect(planMoves(strategies.least_queries, [on("a", 105), on("b", 97)])).toBeUndefined()
+    expect(planMoves(strategies.least_queries, [on("a", 110), on("b", 90)])).toMatchObject({ count: 10 })
+    expect(planMoves(strategies.least_load, [on("a", 20, 50, 100), on("b", 0, 45, 100)])).toBeUndefined()
   })
   it("D32 least_load never moves views to an SSP with more load, however few views it has", () => {
     expect(
-      moves(strategies.least_load, [on("a", 12, 10, 100), on("b", 0, 10, 300), on("c", 0, 30, 100)])
+      planMoves(strategies.least_load, [on("a", 12, 10, 100), on("b", 0, 10, 300), on("c", 0, 30, 100)])
     ).toBeUndefined()
   })
   it("D31 a view that moves goes to the SSP with too few, and not where the strategy would put it by then", () => {

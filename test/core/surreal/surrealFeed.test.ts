@@ -62,13 +62,13 @@ beforeAll(async () => {
     database: "d",
     authentication: { username: "root", password: "root" }
   })
-  await db.query(`${Schema.script(Schema.shared)}; DEFINE TABLE item PERMISSIONS FULL; DEFINE TABLE \`odd \\\`name'\`; DEFINE TABLE likes TYPE RELATION;
+  await db.query(`${Schema.script(Schema.sharedDefinitions)}; DEFINE TABLE item PERMISSIONS FULL; DEFINE TABLE \`odd \\\`name'\`; DEFINE TABLE likes TYPE RELATION;
     DEFINE TABLE user PERMISSIONS FOR select WHERE id = $auth.id; CREATE user:ann SET name = 'ann'; CREATE user:bob SET name = 'bob';
     DEFINE ACCESS account ON DATABASE TYPE RECORD SIGNIN (SELECT * FROM user WHERE name = $name)`)
   for (const _again of [1, 2])
     await db.query(
       Schema.script(
-        Feed.feed({
+        Feed.feedDefinitions({
           url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
           secret: "s3cr'et",
           tables,
@@ -339,7 +339,9 @@ seeded(
 
 test("closed to record users without the flag: what was registered for them can be refreshed and unregistered, nothing registered", async () => {
   const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
-  await db.query(Schema.script(Feed.feed({ url, secret: undefined, tables, mode: "sync", openToRecordUsers: false })))
+  await db.query(
+    Schema.script(Feed.feedDefinitions({ url, secret: undefined, tables, mode: "sync", openToRecordUsers: false }))
+  )
   await db.query(
     "UPSERT _svc_query:forAnn SET view = 'incantation:forAnn', surql = 's', clientId = 'user:ann', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = d'2020-01-01T00:00:00Z', owner = 'me'"
   )
@@ -358,7 +360,9 @@ test("closed to record users without the flag: what was registered for them can 
   await ann("fn::svc_unregister('incantation:forAnn')")
   await db.query("fn::svc_register('incantation:sys', 'SELECT * FROM item', NONE, 1h, 'anybody')")
   expect(posts.map(({ path }) => path)).toEqual(["/view/unregister", "/view/register"])
-  await db.query(Schema.script(Feed.feed({ url, secret: "s3cr'et", tables, mode: "sync", openToRecordUsers: true })))
+  await db.query(
+    Schema.script(Feed.feedDefinitions({ url, secret: "s3cr'et", tables, mode: "sync", openToRecordUsers: true }))
+  )
 })
 
 test("a system user registers for a client it names", async () => {
@@ -370,7 +374,13 @@ test("a system user registers for a client it names", async () => {
 
 test("asynchronous events are defined as such, again and again, and everything is taken away again", async () => {
   const async = Schema.script(
-    Feed.feed({ url: "http://127.0.0.1:1", secret: undefined, tables, mode: "async", openToRecordUsers: true })
+    Feed.feedDefinitions({
+      url: "http://127.0.0.1:1",
+      secret: undefined,
+      tables,
+      mode: "async",
+      openToRecordUsers: true
+    })
   )
   for (const _again of [1, 2]) await db.query(async)
   const [info] = await db.query<[{ readonly events: { readonly [name: string]: string } }]>("INFO FOR TABLE item")

@@ -24,7 +24,7 @@ beforeAll(async () => {
   server = await RpcServer.start()
   await root(
     accounts +
-      Schema.script(Schema.shared) +
+      Schema.script(Schema.sharedDefinitions) +
       row("a", "user:ann") +
       row("b", "user:bob") +
       row("none", "NONE") +
@@ -45,8 +45,8 @@ test("D21 the schema can be defined again, and changes nothing then", async () =
   const before = await root(
     "INFO FOR DB; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref; INFO FOR TABLE _svc_integrity"
   )
-  await root(Schema.script(Schema.shared))
-  await root(Schema.script(Schema.embedded))
+  await root(Schema.script(Schema.sharedDefinitions))
+  await root(Schema.script(Schema.embeddedDefinitions))
   await root("REMOVE TABLE _svc_record; REMOVE TABLE _svc_state")
   expect(
     await root("INFO FOR DB; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref; INFO FOR TABLE _svc_integrity")
@@ -54,7 +54,7 @@ test("D21 the schema can be defined again, and changes nothing then", async () =
 })
 
 test("D21 the printed schema is the same schema", async () => {
-  await server.ask("n", "printed", Schema.printed(Schema.shared))
+  await server.ask("n", "printed", Schema.printed(Schema.sharedDefinitions))
   const [printed] = await server.ask<[{ readonly tables: object }]>("n", "printed", "INFO FOR DB")
   const [scripted] = await root<[{ readonly tables: Readonly<Record<string, string>> }]>("INFO FOR DB")
   const { item: _item, user: _user, ...own } = scripted.tables
@@ -122,12 +122,12 @@ test("D21 edges of the former type, which a graph step shows to every user, are 
   await ask(`DEFINE TABLE _svc_query; DEFINE TABLE _svc_list_ref TYPE RELATION FROM _svc_query SCHEMAFULL; DEFINE FIELD version ON _svc_list_ref TYPE int;
     CREATE item:1; CREATE _svc_query:a; RELATE _svc_query:a->_svc_list_ref:['a', item:1]->item:1 SET version = 7`)
   expect(await ask("RETURN count(item:1<-(SELECT * FROM _svc_list_ref))")).toEqual([1])
-  for (const _again of [1, 2]) await ask(Schema.script(Schema.shared))
+  for (const _again of [1, 2]) await ask(Schema.script(Schema.sharedDefinitions))
   expect(
     await ask("SELECT * FROM _svc_list_ref; RETURN string::contains((INFO FOR DB).tables._svc_list_ref, 'TYPE NORMAL')")
   ).toEqual([[], true])
   await ask("CREATE _svc_list_ref:['a', item:1] SET in = _svc_query:a, out = item:1, version = 7, clientId = 'c'")
-  await ask(Schema.script(Schema.shared))
+  await ask(Schema.script(Schema.sharedDefinitions))
   expect(
     await ask("SELECT VALUE version FROM _svc_list_ref; RETURN item:1<-(SELECT * FROM _svc_list_ref); RETURN item:1<-?")
   ).toEqual([[7], [], []])

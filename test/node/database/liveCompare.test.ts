@@ -3,7 +3,7 @@ import { Effect, Either, Logger } from "effect"
 import { expect, test } from "vitest"
 import type { Found } from "../../../src/core/record/reconcile.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
-import { eachStretch, failures, roomToCompare } from "../../../src/node/database/liveCompare.ts"
+import { makeFailureLog, readStretches, roomToCompare } from "../../../src/node/database/liveCompare.ts"
 import { unwatchedHeap } from "../../../src/ports/ProcessFigures.ts"
 
 const records = (count: number, letters: number): ReadonlyArray<Found> =>
@@ -16,7 +16,7 @@ const records = (count: number, letters: number): ReadonlyArray<Found> =>
 const sizes = async (all: ReadonlyArray<Found>, most: number): Promise<ReadonlyArray<number>> => {
   const read: Array<number> = []
   const count = await Effect.runPromise(
-    eachStretch(
+    readStretches(
       ["t"],
       most,
       (_, after, size) => {
@@ -53,7 +53,7 @@ test("D43 a compare reads while the heap has room for what is on its way, and sa
 
 test("D43 that memory is short is said once until a compare has come to its end, other failures each time", async () => {
   const lines: Array<string> = []
-  const failed = failures()
+  const failed = makeFailureLog()
   const short = { _tag: "Overloaded", message: "no room" }
   const away = { _tag: "UpstreamError", message: "away" }
   const logger = Logger.make(({ message }) => void lines.push(String(message)))

@@ -1,7 +1,7 @@
 /** The pool's times as times of day, where they are kept: a clock that was set moves no view's end over a restart (D73). */
 import { Clock, Effect } from "effect"
 import { expect, it } from "vitest"
-import { inMemory } from "../../../src/drivers/memoryPool.ts"
+import { poolOver } from "../../../src/drivers/memoryPool.ts"
 import { storedByDay } from "../../../src/scheduler/pool/poolTimes.ts"
 
 const hour = 3_600_000
@@ -15,7 +15,7 @@ const clockAt = (ms: number, setMs: number): Clock.Clock =>
 it("D73 times of views are kept as times of day, and read as time that goes by of the process that reads them", async () => {
   const now = 1e12
   const rows = new Map()
-  const before = storedByDay(inMemory(rows), clockAt(now, hour))
+  const before = storedByDay(poolOver(rows), clockAt(now, hour))
   const spec = { body: { id: "v" }, ttlMs: 5, lastActiveAt: now - 7 }
   const row = { view: "v", spec, assignment: 1, assignedAt: now - 9, home: undefined, placed: false, gone: false }
   const aside = { query: "q", view: "v", ends: 2, at: now - 3 }
@@ -26,9 +26,9 @@ it("D73 times of views are kept as times of day, and read as time that goes by o
         { tag: "PersistView", row },
         { tag: "PersistQuarantine", row: aside }
       ])
-      const plain = yield* inMemory(rows).open("log")
+      const plain = yield* poolOver(rows).open("log")
       // As another process begins: its time that goes by begins at the time of day, and its clock is set later.
-      const after = yield* storedByDay(inMemory(rows), clockAt(now + hour, -2 * hour)).open("log")
+      const after = yield* storedByDay(poolOver(rows), clockAt(now + hour, -2 * hour)).open("log")
       return { plain: plain.saved, after: after.saved }
     })
   )

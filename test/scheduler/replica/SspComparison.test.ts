@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it } from "vitest"
 import { rng } from "../../../kit/data/random.ts"
 import { VirtualTime } from "../../../kit/data/virtualTime.ts"
 import * as Merkle from "../../../src/core/integrity/merkle.ts"
-import { compare } from "../../../src/scheduler/replica/SspComparison.ts"
+import { compareSsp } from "../../../src/scheduler/replica/SspComparison.ts"
 import { calm, Network, type Reply } from "../../sim/network.ts"
 import { isSentAll, schedulerNode, secret, sspNode, type World } from "../../sim/nodes.ts"
 
@@ -162,7 +162,7 @@ const alwaysMoving = (theirs: ReadonlyMap<string, string>) => {
       }))
     }
   }
-  return Effect.runPromise(compare(parts, { ssp: "a", registration: 1, url: "http://a" }))
+  return Effect.runPromise(compareSsp(parts, { ssp: "a", registration: 1, url: "http://a" }))
 }
 
 describe("D41 comparing SSPs with the replica", () => {

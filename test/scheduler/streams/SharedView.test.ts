@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest"
 import { campaign, rng } from "../../../kit/data/random.ts"
 import type { CutEvent } from "../../../src/node/streams/eventCutter.ts"
-import { bytesOf, endOf, type ViewEvent } from "../../../src/node/streams/viewEvent.ts"
+import { bytesOf, endEvent, type ViewEvent } from "../../../src/node/streams/viewEvent.ts"
 import { SharedView } from "../../../src/scheduler/streams/SharedView.ts"
 import type { SourceListener } from "../../../src/scheduler/streams/ViewSource.ts"
 
@@ -211,7 +211,7 @@ describe("a view that clients share", () => {
     const [listening, waiting] = [new Client(), new Client()]
     view.follow("0.0", listening).resume()
     view.follow(undefined, waiting).resume()
-    hearings[0]!.over(endOf("unregistered"))
+    hearings[0]!.over(endEvent("unregistered"))
     expect([listening.ended, waiting.ended, gone > 0]).toEqual(["unregistered", "unregistered", true])
   })
 })

@@ -177,7 +177,7 @@ test("D21 a user that lacks a right is told which: to define, to write, to read 
   expect(await viewer(prepared)).toMatch(
     /lacks the right to define _svc_query, _svc_list_ref, _svc_integrity, _svc_job, _svc_reader, _svc_refusal, which nobody has defined.*--least-privilege/
   )
-  await ask(Schema.script(Schema.shared))
+  await ask(Schema.script(Schema.sharedDefinitions))
   expect(await viewer(prepared)).toMatch(
     /lacks the right to create, update, delete in _svc_query; to create, update, delete in _svc_list_ref; .* in _svc_integrity; .* in _svc_job; .* in _svc_reader; .* in _svc_refusal\. /
   )

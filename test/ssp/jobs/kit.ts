@@ -75,7 +75,7 @@ export interface Settings {
 }
 
 export const memoryStore = (records: ReadonlyArray<Obj>): JobStoreShape =>
-  Records.make(Records.inMemoryRecords(records))
+  Records.make(Records.memoryJobRecords(records))
 
 export const start = (
   records: ReadonlyArray<Obj>,

@@ -197,7 +197,7 @@ describe("slots and bounds", () => {
     }))
   test("D39 in a cluster too: assigned jobs that found no room are begun later", () =>
     Effect.gen(function* () {
-      const records = Records.inMemoryRecords(Array.from({ length: 300 }, (_, n) => pending(n)))
+      const records = Records.memoryJobRecords(Array.from({ length: 300 }, (_, n) => pending(n)))
       const store = Reported.make(records, { present: true, report: () => Effect.void })
       const kit = yield* start([], () => answer(200), { over: store, maxQueued: 50 })
       for (let n = 0; n < 300; n++) {
@@ -361,7 +361,7 @@ describe("leases, restarts and stops", () => {
     }))
   test("D35 a job that is deleted and created again while it is called, waits or is refused is another job: called behind the call that is under way", () =>
     Effect.gen(function* () {
-      const records = Records.inMemoryRecords(["called", "waits", "twice", "gone"].map((key) => pending(key)))
+      const records = Records.memoryJobRecords(["called", "waits", "twice", "gone"].map((key) => pending(key)))
       const kit = yield* start(
         [],
         (call, n) =>

@@ -70,7 +70,7 @@ it.effect(
   "D39 in a store that nobody else can have open, the lease of a process before this one binds nobody; one's own does",
   () =>
     Effect.gen(function* () {
-      const records = Records.inMemoryRecords([job("a", { max_retries: 7 }), job("b")])
+      const records = Records.memoryJobRecords([job("a", { max_retries: 7 }), job("b")])
       const before = { holder: "me", incarnation: "0" }
       const shared = Records.make(records),
         restarted = Records.make(records, Records.isOfEarlierProcess(me))
@@ -94,7 +94,7 @@ it.effect(
   "D36 what is kept of the answer stays with the job's row: another process finds and lists it, until the job runs again",
   () =>
     Effect.gen(function* () {
-      const records = Records.inMemoryRecords([job("a"), job("b")])
+      const records = Records.memoryJobRecords([job("a"), job("b")])
       const result = { at: "2026-01-01T00:00:00Z", sent: ["mail_job:a", null, 0.5] }
       const store = Records.make(records)
       yield* store.claim([id("a"), id("b")], me, 40_000)
@@ -129,7 +129,7 @@ it.effect(
   "D35 a change that is delivered again is the same job, also when a stop or an operator has put its record back meanwhile",
   () =>
     Effect.gen(function* () {
-      const records = Records.inMemoryRecords([job("stopped"), job("retried")])
+      const records = Records.memoryJobRecords([job("stopped"), job("retried")])
       const store = Records.make(records)
       const all = [id("stopped"), id("retried")]
       yield* store.claim(all, me, 40_000)
@@ -161,7 +161,7 @@ const sent = Effect.zipRight(TestClock.adjust("50 millis"), Effect.repeatN(Effec
 
 describe("jobs that the scheduler writes", () => {
   const store = (report: (report: JobReport) => Effect.Effect<void, JobReportFailed>) => {
-    const records = Records.inMemoryRecords([job("a")])
+    const records = Records.memoryJobRecords([job("a")])
     return { records, jobs: Reported.make(records, { present: true, report }) }
   }
   it.effect(

@@ -355,7 +355,7 @@ const planOne = (
   last: number
 ): Write | undefined => {
   if (op === "DELETE") return before === undefined ? undefined : { id, slot, before, after: undefined, version: last }
-  if (before === undefined) return { id, slot, before, after: doc, version: Version.created(last, given) }
-  const version = Version.written(last, given, before, doc, sameContent)
+  if (before === undefined) return { id, slot, before, after: doc, version: Version.createdVersion(last, given) }
+  const version = Version.writtenVersion(last, given, before, doc, sameContent)
   return version === undefined || version === last ? undefined : { id, slot, before, after: doc, version }
 }

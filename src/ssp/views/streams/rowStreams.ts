@@ -14,7 +14,7 @@ import { RowList, TooLarge } from "../../../core/rows/rowList.ts"
 import * as RowsText from "../../../core/rows/rowsText.ts"
 import { drain, type Slices } from "../../../core/surql/evaluate/scope.ts"
 import { type EventReceiver, Feed, type Follower, type Subscription } from "../../../node/streams/feed.ts"
-import { type EndReason, endOf, type ViewEvent, WrittenEvent } from "../../../node/streams/viewEvent.ts"
+import { type EndReason, endEvent, type ViewEvent, WrittenEvent } from "../../../node/streams/viewEvent.ts"
 import type { Slicer } from "../../../node/work/Slicer.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import { visibleErrors } from "../answerBytes.ts"
@@ -131,7 +131,7 @@ export class RowStreams {
   /** Ends the streams of a view that is removed. */
   end(view: RegisteredView, reason: EndReason): void {
     const rows = this.followed.get(view.instance)
-    view.rowsFeed?.end(endOf(reason))
+    view.rowsFeed?.end(endEvent(reason))
     view.rowsFeed = undefined
     if (rows === undefined) return
     const { waiting } = rows
@@ -299,7 +299,7 @@ export class RowStreams {
 
   private refuse(rows: Rows, message: string): void {
     rows.refused = { reason: "tooLarge", message }
-    for (const view of rows.views) view.rowsFeed?.end(endOf("tooLarge", message))
+    for (const view of rows.views) view.rowsFeed?.end(endEvent("tooLarge", message))
     this.letGo(rows)
   }
 
@@ -331,6 +331,6 @@ const errorsOf = (instance: View): string => {
 /** A follower that gets an `end` event and nothing else. */
 const endedAtOnce = ({ message, reason }: Ended, receiver: EventReceiver): Follower => {
   const feed = new Feed(1, () => {})
-  feed.end(endOf(reason, message))
+  feed.end(endEvent(reason, message))
   return feed.listen(receiver, [])
 }

@@ -5,7 +5,7 @@
 import { Duration, Effect } from "effect"
 import { drain } from "../../../core/surql/evaluate/scope.ts"
 import type { EventReceiver, Feed, Follower, Subscription } from "../../../node/streams/feed.ts"
-import { bytesOf, type EndReason, endOf } from "../../../node/streams/viewEvent.ts"
+import { bytesOf, type EndReason, endEvent } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import { type Format, Overloaded, type StreamFormat } from "../../viewTypes.ts"
 import { snapshotEvent } from "../answerBytes.ts"
@@ -124,7 +124,7 @@ export class ViewStreams {
 
   /** Ends the streams of a view that is removed. */
   end(view: RegisteredView, reason: EndReason): void {
-    view.feed?.end(endOf(reason))
+    view.feed?.end(endEvent(reason))
     this.rows.end(view, reason)
   }
 
