@@ -8,11 +8,9 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
-import type { View } from "../../../src/core/ivm/view/view.ts"
-import type { Slices } from "../../../src/core/surql/evaluate/scope.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
-import { toJson } from "../../../src/core/surql/values/json.ts"
 import { change, Desk } from "./desk.ts"
+import { acquiring, filledAnew, shown, stepped } from "./stepped.ts"
 
 const count = 6_000
 /** Pauses of one pass over the large table, in pieces of 256 rows; the first of them are done without one. */
@@ -52,26 +50,6 @@ const write = (desk: Desk, pauses: number): void => {
   if (pauses % 7 === 4) desk.put(`one:${3 + (pauses % 2)}`, { n: pauses }, "UPDATE")
   if (pauses % 7 === 5) desk.remove(`big:${2 * pauses}`)
   if (pauses % 14 === 6) desk.remove("one:3")
-}
-
-const stepped = <A>(slices: Slices<A>, pause: (pauses: number) => void = () => {}): readonly [A, number] => {
-  for (let pauses = 0; ; pauses++) {
-    const step = slices.next()
-    if (step.done === true) return [step.value, pauses]
-    pause(pauses)
-  }
-}
-
-const acquiring = ({ engine }: Desk, query: string) =>
-  engine.acquireSliced(Either.getOrThrow(parseSelect(query)), {}) as Slices<Either.Either<View, unknown>>
-
-const shown = (view: View) => Array.from(view.each(), ({ key, value }) => [key, toJson(value())])
-
-const filledAnew = (desk: Desk, query: string): View => {
-  const other = new Desk(new Engine())
-  for (const table of ["one", "big"])
-    for (const { doc, id, version } of desk.engine.store.rows(table)) other.engine.load(id, version, doc!)
-  return other.watch(query).view
 }
 
 describe("D48 a row that needs a result over many rows", () => {

@@ -1,4 +1,5 @@
 /** The secondary indexes in use, one for each table and key. */
+import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { KeySpec } from "../store/indexKey.ts"
 import { SecondaryIndex } from "./secondaryIndex.ts"
 import { SharedIndexes } from "./sharedIndexes.ts"
@@ -11,9 +12,19 @@ export class SecondaryIndexes extends SharedIndexes<SecondaryIndex> {
 
   /** Fills the index with the rows of the table, unless it is filled. */
   file(table: string, index: SecondaryIndex): void {
-    if (index.filed) return
-    index.file(this.store.rows(table))
-    this.store.table(table).indexes.push(index)
+    for (const _ of this.filing(table, index, Infinity));
+  }
+
+  /** The same in pieces of so many rows, with a pause behind each. Several callers may fill one index. */
+  *filing(table: string, index: SecondaryIndex, rows: number): Slices<void> {
+    if (!index.isBegun) {
+      index.file(this.store.rows(table))
+      this.store.table(table).indexes.push(index)
+    }
+    while (!index.filed) {
+      index.fileOn(rows)
+      yield
+    }
   }
 
   release(table: string, index: SecondaryIndex): void {

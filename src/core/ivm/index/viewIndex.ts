@@ -57,6 +57,9 @@ interface ViewIndexOptions {
   readonly shape: object
 }
 
+/** Rows that are filed in the time in which a fill looks at one. */
+const rowsAtOnce = 8
+
 export class ViewIndex {
   /** Number of views filed here. */
   size = 0
@@ -152,7 +155,7 @@ export class ViewIndex {
     coarse?: Coarse
   ): Generator<Candidate | undefined, void, void> {
     const { byId, exact } = this.options
-    if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
+    if (!byId && this.size > 1) yield* this.indexes.filing(this.table, this.index, rowsAtOnce)
     const { spec } = this.index
     const wanted = listOf(keys)
     const plain = plainOf(wanted)

@@ -1,0 +1,59 @@
+/**
+ * Work of a registration that is done for all rows at once, beside the rows that its fill looks at, has pauses too, and
+ * whatever changes in them is in what comes of it (D48).
+ *
+ * What is checked is counted: pauses against rows.
+ */
+import { Either } from "effect"
+import { describe, expect, it } from "vitest"
+import { Engine } from "../../../src/core/ivm/engine.ts"
+import { change, Desk } from "./desk.ts"
+import { acquiring, filledAnew, shown, stepped } from "./stepped.ts"
+
+const count = 30_000
+
+const world = (): Desk =>
+  new Desk(new Engine()).sendAll(
+    Array.from({ length: count }, (_, i) => change(`big:${i}`, { n: (i * 7919) % count, k: i % 3 }))
+  )
+
+/** Changes of rows that are filed, of rows that are not, and of one without a fixed key. */
+const write = (desk: Desk, pauses: number): void => {
+  const id = (pauses * 1_009) % count
+  if (pauses % 4 === 0) desk.put(`big:${id}`, { n: pauses, k: 1 }, "UPDATE")
+  if (pauses % 4 === 1) desk.remove(`big:${id}`)
+  if (pauses % 4 === 2) desk.put(`big:${count + pauses}`, { n: pauses, k: 1 })
+  if (pauses % 4 === 3) desk.put(`big:${id}`, { n: 20, k: [1] }, "UPDATE")
+}
+
+describe("D48 an index of ranges", () => {
+  const query = (most: number) => `SELECT * FROM big WHERE k = 1 AND n > 10 AND n < ${most}`
+  /** The index is filled for the second view. */
+  const filing = (desk: Desk, most = 80) => {
+    desk.watch(query(90))
+    return acquiring(desk, query(most))
+  }
+
+  it("is filled with pauses, and is right whatever comes in them", () => {
+    expect(stepped(filing(world()))[1], "pauses").toBeGreaterThanOrEqual(Math.floor(count / 4_096))
+    const desk = world()
+    const view = Either.getOrThrow(stepped(filing(desk), (pauses) => write(desk, pauses))[0])
+    const isRight = () => expect(shown(view)).toEqual(shown(filledAnew(desk, query(80))))
+    isRight()
+    for (let i = 0; i < 12; i++) write(desk, i)
+    isRight()
+    expect(shown(desk.watch(query(200)).view)).toEqual(shown(filledAnew(desk, query(200))))
+  })
+
+  it("is filled by the other view that needs it, where a registration is given up", () => {
+    const desk = world()
+    const slices = filing(desk)
+    for (let i = 0; i < 3; i++) slices.next()
+    const other = acquiring(desk, query(70))
+    for (let i = 0; i < 3; i++) other.next()
+    slices.return(Either.left(undefined))
+    for (let i = 0; i < 12; i++) write(desk, i)
+    const view = Either.getOrThrow(stepped(other, (pauses) => write(desk, pauses))[0])
+    expect(shown(view)).toEqual(shown(filledAnew(desk, query(70))))
+  })
+})
