@@ -11,6 +11,7 @@ export const addTo = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
   else values.add(value)
 }
 
+/** Removes a value from a key's set, and the key with its last value. */
 export const removeFrom = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
   const values = map.get(key)
   if (values?.delete(value) === true && values.size === 0) map.delete(key)
@@ -26,10 +27,12 @@ export const append = <A>(list: Array<A> | undefined, item: A): Array<A> => {
   return list
 }
 
+/** Adds an item to a list that is used as a set. */
 export const addItem = <A>(list: Array<A>, item: A): void => {
   if (!list.includes(item)) list.push(item)
 }
 
+/** Removes an item from a list that is used as a set. */
 export const removeItem = <A>(list: Array<A>, item: A): void => {
   const at = list.indexOf(item)
   if (at >= 0) list.splice(at, 1)

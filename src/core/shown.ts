@@ -6,4 +6,5 @@
 /** Most characters shown. */
 const most = 200
 
+/** The text in double quotes with its escapes, cut after {@link most} characters. */
 export const shown = (text: string): string => JSON.stringify(text.length > most ? `${text.slice(0, most)}…` : text)

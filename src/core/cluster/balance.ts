@@ -16,6 +16,7 @@ export interface Candidate {
   readonly memory: number | undefined
 }
 
+/** How an SSP is chosen for a view, and by which measure views are moved. */
 export interface Strategy {
   readonly name: string
   /** The id chosen for a view; `last` is the one chosen before. Undefined when there is none to choose. */
@@ -81,6 +82,7 @@ const loadOrCounts: Strategy["measure"] = (candidates) =>
     ? counts(candidates)
     : loads(candidates)
 
+/** The strategies by the names of the setting. */
 export const strategies = {
   round_robin: { name: "round_robin", choose: next, measure: counts, share: 1 },
   least_queries: { name: "least_queries", choose: leastBy(counts), measure: counts, share: 1 },

@@ -31,6 +31,7 @@ export interface Enrolment {
   readonly losses: ReadonlyArray<number>
 }
 
+/** The state at the start of the process. */
 export const initial: Enrolment = {
   attempt: 1,
   step: "registering",
@@ -44,6 +45,7 @@ export const initial: Enrolment = {
 /** `ok` 200, `unknown` 404, `conflict` 409, `fenced` 409 `SSP_FENCED`; `none`: anything else, or no answer. */
 export type HeartbeatAnswer = "ok" | "unknown" | "conflict" | "fenced" | "none"
 
+/** An event that the enrolment decides about. */
 export type Fact =
   | { readonly tag: "Registered"; readonly attempt: number; readonly registration: number | undefined }
   | { readonly tag: "Loaded"; readonly attempt: number }
@@ -62,6 +64,7 @@ export type Fact =
   | { readonly tag: "Lost"; readonly reason: string }
   | { readonly tag: "Fenced"; readonly message: string }
 
+/** An effect that the shell carries out. */
 export type Order =
   /** Begin an attempt and cancel the one before: wait `waitMs` and an even draw below `jitterMs`, then register. */
   | { readonly tag: "Begin"; readonly attempt: number; readonly waitMs: number; readonly jitterMs: number }

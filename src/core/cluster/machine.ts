@@ -17,18 +17,22 @@ export type Table<S extends string, E extends string, F extends string = never> 
   readonly [state in S]: { readonly [event in E]: Cell<S, F> }
 }
 
+/** A cell that leads to another state. */
 export const to = <S extends string, F extends string = never>(
   state: S,
   note: string,
   ...emit: ReadonlyArray<F>
 ): Cell<S, F> => ({ kind: "to", state, note, emit })
+/** A cell for an event that changes nothing, on purpose; `note` says why. */
 export const ignore = <F extends string = never>(note: string, ...emit: ReadonlyArray<F>): Cell<never, F> => ({
   kind: "ignore",
   note,
   emit
 })
+/** A cell for an event that must not happen in this state. */
 export const refuse = (note: string): Cell<never> => ({ kind: "refuse", note, emit: [] })
 
+/** The answer of a table to an event. */
 export interface Step<S extends string, F extends string = never> {
   readonly state: S
   readonly changed: boolean

@@ -66,6 +66,7 @@ export type Health = "ready" | "bootstrapping" | "failed" | "unreachable" | "ref
 /** A JSON object; the pool only hands it on to be kept. */
 type JobResult = { readonly [field: string]: unknown }
 
+/** A fact or a request that the pool decides about. */
 export type Command =
   | { readonly tag: "Cloned" }
   /** The log and the replica hold everything up to `through`. */
@@ -163,6 +164,7 @@ export type Command =
     }
   | { readonly tag: "Tick" }
 
+/** The pool's answer to a request. */
 export type Reply =
   | { readonly kind: "registered"; readonly snapshotSeq: number; readonly registration: number }
   | { readonly kind: "ok" }
@@ -184,11 +186,13 @@ export type Reply =
   | { readonly kind: "noSsp" }
   | { readonly kind: "unknownView" }
 
+/** An SSP as it is stored. */
 export interface MemberRow extends SspRegistration {
   readonly registration: number
   readonly acked: number
 }
 
+/** A view as it is stored. */
 export interface ViewRow {
   readonly view: string
   readonly spec: ViewSpec
@@ -225,6 +229,7 @@ export interface StrayRow extends RegisteredSsp {
   readonly assignment: number
 }
 
+/** A job as it is stored. */
 export interface JobRow {
   readonly job: string
   readonly table: string
@@ -241,6 +246,7 @@ export interface ToSsp extends RegisteredSsp {
   readonly plain: boolean
 }
 
+/** An effect that the pool decided on and the shell carries out. */
 export type Action =
   | { readonly tag: "PersistMember"; readonly row: MemberRow }
   /** Delete the SSP's row and its strays. */
@@ -253,7 +259,10 @@ export type Action =
   | { readonly tag: "ForgetStray"; readonly row: StrayRow }
   | { readonly tag: "PersistJob"; readonly row: JobRow }
   | { readonly tag: "ForgetJob"; readonly job: string }
-  /** Store the answer of a job, which outlives the tracking as long as there is room; undefined: delete it. */
+  /**
+   * Stores the result of a job, which is kept after the job itself as long as there is room; undefined deletes the
+   * result.
+   */
   | { readonly tag: "PersistResult"; readonly job: string; readonly result: JobResult | undefined }
   /** Take, or give up, a read snapshot of the replica. */
   | { readonly tag: "Freeze"; readonly id: number; readonly seq: number }

@@ -74,6 +74,7 @@ export const answered = (turn: Turn, { job, ref, result }: Command & { readonly 
   if (ref !== undefined) reply(turn, ref, { kind: "ok" })
 }
 
+/** A call that gave a job to an SSP has ended. */
 export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled" }): void => {
   const job = State.job(turn.state, command.job)
   if (job === undefined || job.op !== command.op) return

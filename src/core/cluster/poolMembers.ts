@@ -16,6 +16,7 @@ import * as State from "./state.ts"
 import { emit, log, nextSerial, reply, set, setMember, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
+/** Applies an event to the phase of the scheduler. */
 export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void => {
   const step = SchedulerPhase.next(turn.state.phase, event)
   if (step.refused) throw new Error(`broken invariant: ${event} while ${turn.state.phase}: ${step.note}`)
@@ -236,6 +237,7 @@ export const deregister = (turn: Turn, command: Command & { readonly tag: "Dereg
   reply(turn, command.ref, { kind: "ok" })
 }
 
+/** The answer to a health call. */
 export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void => {
   const member = State.memberAt(turn.state, command)
   if (member === undefined) return
@@ -306,6 +308,7 @@ export const compared = (turn: Turn, command: Command & { readonly tag: "Compare
   apply(turn, member.ssp, "Diverged", "its data differs from the replica's at the same position")
 }
 
+/** Stores the position that an SSP has applied, if it has moved. */
 export const savePosition = (turn: Turn, ssp: string): void => {
   const member = State.member(turn.state, ssp)
   if (member === undefined) return

@@ -169,6 +169,7 @@ const persistGone = (turn: Turn, key: string): void => {
   if (removed !== undefined) emit(turn, { tag: "PersistView", row: State.viewRow(removed) })
 }
 
+/** The rows of a view were deleted from the database, or could not be. */
 export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewCleared" }): void => {
   const view = State.view(turn.state, command.view)
   if (view?.op?.id === command.op) forget(turn, view, false)
@@ -243,6 +244,7 @@ const remove = (turn: Turn, view: State.View): void => {
   sendRecall(turn, view, op, from, true)
 }
 
+/** A client's call about a view. */
 export const requested = (turn: Turn, key: string, request: State.Request): void => {
   const view = State.view(turn.state, key)
   if (view?.op !== undefined) {
@@ -365,6 +367,7 @@ const unregistered = (turn: Turn, command: Command & { readonly tag: "ViewCalled
   writerEnded(turn, command.view)
 }
 
+/** A call to an SSP about a view has ended. */
 export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
   unregistered(turn, command)
   const view = State.view(turn.state, command.view)

@@ -25,6 +25,7 @@ import type {
 import type { SchedulerPhase } from "./schedulerPhase.ts"
 import * as Waiting from "./waiting.ts"
 
+/** Limits and intervals of the pool, and what it asks about a view. */
 export interface Config extends DeliveryQueue.Limits {
   readonly strategy: Strategy
   /** The tables that a view reads; undefined where that is unknown. */
@@ -108,6 +109,7 @@ interface Stray extends StrayRow {
   readonly op: number | undefined
 }
 
+/** An SSP of the pool with everything that is known of it, from its registration on. */
 export interface SspMember extends SspRegistration {
   /** Number of the registration, which grows with each; commands of an older one are void. */
   readonly registration: number
@@ -154,6 +156,7 @@ export interface History {
   readonly leftAt: number
 }
 
+/** A client's call about a view that waits for its turn; `ref` names the answer's receiver. */
 export type Request =
   | { readonly kind: "register"; readonly ref: number; readonly spec: ViewSpec }
   | { readonly kind: "unregister"; readonly ref: number }
@@ -175,6 +178,7 @@ export interface ViewOp extends RegisteredSsp {
   readonly since?: number
 }
 
+/** A view of the pool: its stored row, and the calls about it. */
 export interface View extends ViewRow {
   /** Whether some SSP has taken the view: a refusal then leaves the old registration. */
   readonly settled: boolean
@@ -182,6 +186,7 @@ export interface View extends ViewRow {
   readonly queue: ReadonlyArray<Request>
 }
 
+/** A job of the pool: its stored row, and the calls about it. */
 export interface Job extends JobRow {
   readonly op: number | undefined
 }
@@ -197,8 +202,10 @@ export const timesOf = ({ lastActiveAt, ttlMs }: ViewSpec): ViewTimes.ViewTimes 
   lastActiveAtMs: lastActiveAt
 })
 
+/** When a view expires, in whole Unix milliseconds, never before 1970. */
 export const expiresAt = (of: ViewRow): number => Math.max(0, Math.ceil(ViewTimes.expiresAtMs(timesOf(of.spec))))
 
+/** Key of the sorted expiries: the time padded to a fixed width, then the view's key. */
 export const expiryOf = (of: ViewRow): string => `${String(expiresAt(of)).padStart(width, "0")}${of.view}`
 
 /** Time and view of an expiry. */
@@ -207,6 +214,7 @@ export const readExpiry = (expiry: string): readonly [at: number, view: string] 
   expiry.slice(width)
 ]
 
+/** The whole state of the pool. */
 export interface State {
   readonly config: Config
   readonly phase: SchedulerPhase
@@ -343,6 +351,7 @@ export const oldestKept = (state: State): number => {
   return Math.min(state.log.head, state.freeze?.seq ?? state.log.head, ...positions) + 1
 }
 
+/** An SSP as a strategy of balancing sees it. */
 export const candidate = (of: SspMember): Candidate => ({
   id: of.ssp,
   views: HashSet.size(of.views),
@@ -362,6 +371,7 @@ export const calleeOf = (of: SspMember): ToSsp => ({
   plain: isPlain(of)
 })
 
+/** The part of a member that is stored. */
 export const memberRow = (of: SspMember): MemberRow => ({
   ssp: of.ssp,
   incarnation: of.incarnation,
@@ -373,6 +383,7 @@ export const memberRow = (of: SspMember): MemberRow => ({
   acked: of.queue.acked
 })
 
+/** The part of a view that is stored. */
 export const viewRow = (of: View): ViewRow => ({
   view: of.view,
   spec: of.spec,
@@ -383,6 +394,7 @@ export const viewRow = (of: View): ViewRow => ({
   gone: of.gone
 })
 
+/** The part of a job that is stored. */
 export const jobRow = (of: Job): JobRow => ({
   job: of.job,
   table: of.table,

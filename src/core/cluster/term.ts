@@ -36,6 +36,7 @@ export type Contact = "near" | "asked" | "apart"
 /** Contacts of a scheduler that reports none. */
 export const noContacts: Omit<Contacts, "self"> = { reaches: [], misses: undefined, isAsked: false }
 
+/** Settings that decide about leadership. */
 export interface Rules {
   /** Name of this process, as in {@link Frame}. */
   readonly self: string
@@ -92,6 +93,7 @@ export type Fact =
   | { readonly tag: "Tick" }
   | { readonly tag: "Stopped" }
 
+/** An effect that the shell carries out. */
 export type Order =
   /** Take over, if the row is still this one. */
   | { readonly tag: "Claim"; readonly expected: Frame }
@@ -105,6 +107,7 @@ export type Order =
 
 type Decision = readonly [term: Term, orders: ReadonlyArray<Order>]
 
+/** The state of a process at its start: it follows, and has read nothing yet. */
 export const initial: Follower = {
   role: "follower",
   frame: undefined,

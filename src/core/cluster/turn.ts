@@ -15,15 +15,18 @@ export interface Turn {
   readonly actions: Array<Action>
 }
 
+/** Appends an action for the shell to carry out. */
 export const emit = (turn: Turn, action: Action): void => {
   turn.actions.push(action)
 }
 
+/** Answers the request numbered `ref`. */
 export const reply = (turn: Turn, ref: number, answer: Reply): void => emit(turn, { tag: "Reply", ref, reply: answer })
 
 export const log = (turn: Turn, level: "info" | "warn" | "error", message: string): void =>
   emit(turn, { tag: "Log", level, message })
 
+/** Changes fields of the state. */
 export const set = (turn: Turn, change: Partial<State.State>): void => {
   turn.state = { ...turn.state, ...change }
 }
@@ -72,6 +75,7 @@ export const setView = (turn: Turn, view: State.View): void => {
   set(turn, { views: HashMap.set(turn.state.views, view.view, view) })
 }
 
+/** Removes a view from the state, with its expiry and its place in its owner's list. */
 export const dropView = (turn: Turn, view: State.View): void => {
   arrived(turn, view.view)
   if (HashMap.has(turn.state.deaths, view.view)) set(turn, { deaths: HashMap.remove(turn.state.deaths, view.view) })
@@ -104,6 +108,7 @@ export const setJob = (turn: Turn, job: State.Job): void => {
   })
 }
 
+/** Removes a job from the state, also from its SSP's list. */
 export const dropJob = (turn: Turn, job: State.Job): void => {
   updateAt(turn, job.home, (member) => ({ ...member, jobs: HashSet.remove(member.jobs, job.job) }))
   set(turn, {

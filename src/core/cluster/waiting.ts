@@ -13,6 +13,7 @@ export const none: Waiting = []
 
 const small = 64
 
+/** Adds a whole set, merged with smaller neighbours. */
 export const push = (waiting: Waiting, keys: HashSet.HashSet<string>): Waiting => {
   const last = waiting[waiting.length - 1]
   if (HashSet.size(keys) === 0) return waiting

@@ -34,6 +34,7 @@ const readBytes = 256
 /** Bytes of the reads of one row. */
 export const readsBytes = (reads: number): number => (reads === 0 ? 0 : readingRowBytes + readBytes * reads)
 
+/** Counts the bytes that all views keep, against one limit. */
 export class KeptBytes {
   /** Bytes of the rows of views. */
   used = 0

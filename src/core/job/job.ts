@@ -20,6 +20,7 @@ export interface JobError {
   readonly retry_at?: string
 }
 
+/** A job as its record states it. */
 export interface Job {
   /** Text of the record's id. */
   readonly id: string
@@ -37,6 +38,7 @@ export interface Job {
 }
 
 export const defaultMaxRetries = 3
+/** Most characters of a reason in a job's record. */
 export const maxReason = 2000
 
 /** A reason for the record: at most {@link maxReason} characters, never cut inside a surrogate pair. */

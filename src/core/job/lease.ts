@@ -8,12 +8,14 @@
  */
 import type { JobStatus } from "./status.ts"
 
+/** A runner: its name, and the start of its process. */
 export interface Holder {
   readonly holder: string
   /** Drawn at every start: a restarted process is another holder. */
   readonly incarnation: string
 }
 
+/** The right of a holder to call for a job, until a time. */
 export interface Lease extends Holder {
   readonly untilMs: number
 }
@@ -21,6 +23,7 @@ export interface Lease extends Holder {
 /** Milliseconds by which a lease is longer than the longest call (D35). */
 const graceMs = 10_000
 
+/** How long a lease lasts whose calls time out after `timeoutMs`. */
 export const leaseMs = (timeoutMs: number): number => timeoutMs + graceMs
 
 export const isHeldBy = (lease: Lease | undefined, { holder, incarnation }: Holder): boolean =>

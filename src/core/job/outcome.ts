@@ -6,6 +6,7 @@
  */
 import { type Result, resultOf } from "./result.ts"
 
+/** Result of an attempt for its job: success, worth another attempt (`again`), or failed for good (`final`). */
 export type Outcome =
   /** `result`: the stored part of the answer. */
   | { readonly kind: "success"; readonly result?: Result | undefined }

@@ -12,6 +12,7 @@ const maxRetryAfterMs = 3_600_000
 /** Share of the delay that is random, to either side. */
 const jitterShare = 0.1
 
+/** Limits of a job's retries. */
 export interface Policy {
   readonly baseMs: number
   /** Upper limit for a job's `max_retries`. */

@@ -45,6 +45,7 @@ interface Fault {
   readonly reason: string
 }
 
+/** Why a change is refused: the fault, and where in the JSON it lies. */
 export interface ChangeRefused {
   readonly code: "INVALID_REQUEST" | "INVALID_OPERATION"
   readonly message: string

@@ -10,6 +10,7 @@ import * as Backoff from "../../node/work/backoff.ts"
 /** The cap is low, so that edges are right soon after the database is back. */
 const limits = { baseMs: 50, capMs: 2_000 }
 
+/** Wakes one waiting loop; signals between two waits count as one. */
 export class WakeSignal {
   private readonly rung = Effect.unsafeMakeLatch(false)
 

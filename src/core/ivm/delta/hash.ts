@@ -97,11 +97,13 @@ export interface HashSum {
   low: number
 }
 
+/** Adds a row's hash to a sum. */
 export const add = (sum: HashSum, hash: Hash64): void => {
   sum.high = (sum.high + hash.high) | 0
   sum.low = (sum.low + hash.low) | 0
 }
 
+/** Takes a row's hash out of a sum. */
 export const remove = (sum: HashSum, hash: Hash64): void => {
   sum.high = (sum.high - hash.high) | 0
   sum.low = (sum.low - hash.low) | 0

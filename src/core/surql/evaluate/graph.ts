@@ -34,7 +34,9 @@ const ownEnd = (id: RecordId, direction: "out" | "in", s: Scope): RecordId | und
   return from === undefined || to === undefined ? undefined : direction === "out" ? to : from
 }
 
-/** Steps of looking up the edges of a record in one table or in all, and of each edge found. */
+/**
+ * Cost of a graph step: for looking up the edges of a record, in one table or in all, and again for each edge found.
+ */
 const stepSteps = 40
 const edgeSteps = 6
 
@@ -118,7 +120,10 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
 const whole = (v: Value): number =>
   isInt(v) && v >= 0 ? Number(v) : raise`Expected a positive whole number for LIMIT or START`
 
-/** Compiles consecutive steps: one flat list, from a list too, with NONE for elements that are no records. */
+/**
+ * Compiles consecutive graph steps. The result is one flat list, also for a list of records; elements that are no
+ * records become NONE.
+ */
 export const compileChain = (parts: ReadonlyArray<Graph>): Step => {
   const [first, ...others] = parts.map(compileStep)
   const isDetached = parts.some(readsDoc)

@@ -28,6 +28,7 @@ import {
   Uuid
 } from "../values/value.ts"
 
+/** A function of the language: its parameters, and its compiled call. */
 export interface Fn {
   readonly min: number
   readonly max: number

@@ -11,6 +11,7 @@ import * as Lex from "../values/lex.ts"
 import type { Expr } from "./ast.ts"
 import type { Inlining } from "./definitions.ts"
 
+/** The state of a parser: its text, the current token and the rules in force. */
 export interface Parser {
   readonly text: string
   /** The current token. */
@@ -34,6 +35,7 @@ export class Fault {
 
 const maxDepth = 64
 
+/** A parser at the first token of the text. */
 export const open = (text: string, inlining?: Inlining): Parser => ({
   text,
   token: Lex.next(text, 0),
@@ -43,6 +45,7 @@ export const open = (text: string, inlining?: Inlining): Parser => ({
   inlining
 })
 
+/** Throws a {@link Fault} at an offset. */
 export const fail = (message: string, at: number): never => {
   throw new Fault(message, at)
 }
@@ -67,6 +70,7 @@ export const peek = (p: Parser): Token => Lex.next(p.text, p.token.end)
 
 export const isOp = (p: Parser, op: string): boolean => p.token.kind === "op" && p.token.text === op
 
+/** Consumes the current token if it is this operator; answers whether it was. */
 export const eatOp = (p: Parser, op: string): boolean => {
   if (!isOp(p, op)) return false
   advance(p)
@@ -77,6 +81,7 @@ export const eatOp = (p: Parser, op: string): boolean => {
 export const isWord = (p: Parser, word: string): boolean =>
   p.token.kind === "ident" && p.token.text.length === word.length && p.token.text.toUpperCase() === word
 
+/** Consumes the current token if it is this keyword; answers whether it was. */
 export const eatWord = (p: Parser, word: string): boolean => {
   if (!isWord(p, word)) return false
   advance(p)
@@ -94,8 +99,10 @@ const shown = (t: Token): string =>
 export const expected = (p: Parser, what: string): never =>
   fail(p.token.kind === "bad" ? p.token.text : `expected ${what}, found ${shown(p.token)}`, p.token.at)
 
+/** Consumes this operator; refuses any other token. */
 export const expectOp = (p: Parser, op: string): Token => (isOp(p, op) ? advance(p) : expected(p, "`" + op + "`"))
 
+/** Consumes this keyword; refuses any other token. */
 export const expectWord = (p: Parser, word: string): Token => (isWord(p, word) ? advance(p) : expected(p, word))
 
 /** Words that are always numbers. */
