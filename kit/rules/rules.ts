@@ -202,7 +202,7 @@ const longFiles: { readonly [path: string]: number } = {
   "src/core/ivm/operators/groups.ts": 485,
   "src/core/surql/evaluate/evaluate.ts": 571,
   "src/core/surql/evaluate/select/group.ts": 510,
-  "src/core/surql/evaluate/select/select.ts": 508,
+  "src/core/surql/evaluate/select/select.ts": 489,
   "src/core/surql/syntax/parsePrimary.ts": 524,
   "src/node/database/changeReader.ts": 451,
   "src/protocol/SchedulerApi.ts": 532,

@@ -57,3 +57,45 @@ describe("D48 an index of ranges", () => {
     expect(shown(view)).toEqual(shown(filledAnew(desk, query(70))))
   })
 })
+
+describe("D48 a row of a query that is run whole", () => {
+  const large = "SELECT VALUE n FROM big WHERE n * 2 > $parent.n"
+  const one = (shown: string) => `SELECT VALUE x FROM (SELECT ${shown} AS x FROM big WHERE n < 2)`
+  const query = one(`array::len((${large})) + array::len((SELECT VALUE k FROM big WHERE k = $parent.k))`)
+  const counts = (desk: Desk) => {
+    const rows = desk.watch("SELECT * FROM big").rows() as ReadonlyArray<{ n: number; k: number }>
+    return rows
+      .filter(({ n }) => n < 2)
+      .map(({ k, n }) => rows.filter((row) => row.n * 2 > n).length + rows.filter((row) => row.k === k).length)
+  }
+
+  it("pauses within its subqueries, each of which is run once", () => {
+    const desk = world()
+    const [made, pauses] = stepped(acquiring(desk, query))
+    // The table is one pass over all rows, which pauses for each of 256. Each of the two rows has three and two thirds
+    // more: two subqueries read it, and project all rows or two thirds of one.
+    const passes = pauses / Math.floor(count / 256)
+    expect(passes).toBeGreaterThan(7)
+    expect(passes).toBeLessThan(9)
+    expect(shown(Either.getOrThrow(made)).map(([, value]) => value)).toEqual(counts(desk))
+  })
+
+  it("is paid for once", () => {
+    const cost = (shownAs: string) => {
+      const view = Either.getOrThrow(stepped(acquiring(world(), one(shownAs)))[0])
+      return (view.plan()[0] as { last_cost: number }).last_cost
+    }
+    const [first, second] = [`(${large})`, "(SELECT VALUE k FROM big WHERE k >= $parent.k)"]
+    const none = cost("[n, n]")
+    const apart = cost(`[${first}, n]`) - none + (cost(`[n, ${second}]`) - none)
+    // A list of two subqueries costs some steps more than its parts; a second run of one would cost 60,000.
+    expect(Math.abs(cost(`[${first}, ${second}]`) - none - apart)).toBeLessThan(10)
+  })
+
+  it("fails with the failure of its subquery", () => {
+    const view = Either.getOrThrow(stepped(acquiring(world(), one("(SELECT VALUE n + 'x' FROM big WHERE n > 2)")))[0])
+    expect(view.errors().map(({ failure }) => failure.reason)).toEqual([
+      expect.stringMatching(/^Cannot perform addition/)
+    ])
+  })
+})

@@ -74,6 +74,12 @@ export interface Budget {
   /** Bytes that may still be made. Freed bytes are given back row by row, see {@link keepBytes}. */
   bytes: number
   readonly byteLimit: number
+  /** Runs the subqueries of a row that may be given up for one that takes long; undefined: without a pause. */
+  subqueries: SubqueryRuns | undefined
+}
+
+interface SubqueryRuns {
+  readonly run: <Row>(slices: Slices<ReadonlyArray<Row>>) => ReadonlyArray<Row>
 }
 
 /** A budget of steps (about one per looping expression node, row read or element touched) and bytes. */
@@ -83,7 +89,17 @@ export const makeBudget = (
   rowLimit = Infinity,
   byteLimit: number = limits.queryBytes.value,
   shared?: number
-): Budget => ({ left: limit, floor: 0, limit, setting, rowLimit, shared, bytes: byteLimit, byteLimit })
+): Budget => ({
+  left: limit,
+  floor: 0,
+  limit,
+  setting,
+  rowLimit,
+  shared,
+  bytes: byteLimit,
+  byteLimit,
+  subqueries: undefined
+})
 
 /** The budget of one row. */
 export const rowBudget = (

@@ -23,8 +23,10 @@ import type { Budget, Compiled, Scope, Slices, Source } from "../scope.ts"
 import { beginRow, drain, endRows, keepBytes, limits, spendBytes, spendSteps } from "../scope.ts"
 import type { GroupCollector } from "./group.ts"
 import { compileGrouping } from "./group.ts"
+import { infoDb, infoTable } from "./info.ts"
 import { compileProjection } from "./project.ts"
 import { compileFetch, compileSort, docSplitter, rowSplitter, type Sort, sorted } from "./reshape.ts"
+import { RowSubqueries, runInRow } from "./rowSubqueries.ts"
 import type { Item } from "./sources.ts"
 import { compileSources, inKeyOrder, isId, itemOf, rowsOf, scopeIn } from "./sources.ts"
 
@@ -118,6 +120,7 @@ function* each<A>(
 ): Slices<Array<A>> {
   const out: Array<A> = []
   const p = pace(outer.budget)
+  const row = new RowSubqueries(outer.budget)
   const attempt = (item: Item): void => {
     try {
       out.push(step(item))
@@ -127,7 +130,8 @@ function* each<A>(
   }
   for (let i = 0; i < items.length; i++) {
     if (due(p)) yield
-    attempt(items[i]!)
+    const rest = row.evaluate(() => attempt(items[i]!))
+    if (rest !== undefined) yield* rest
   }
   done(p)
   return out
@@ -179,13 +183,18 @@ function* read(
       leaveOut(error, left, item.record, p)
     }
   }
+  const subqueries = new RowSubqueries(outer.budget)
   if (most > 0) {
     reading: for (const v of values) {
       for (const doc of rowsOf(outer, v)) {
         if (due(p)) yield
-        if (!passes(doc)) continue
-        attempt(itemOf(outer, doc))
-        if (++taken >= most) break reading
+        let passed = false
+        const rest = subqueries.evaluate(() => {
+          passed = passes(doc)
+          if (passed) attempt(itemOf(outer, doc))
+        })
+        if (rest !== undefined) yield* rest
+        if (passed && ++taken >= most) break reading
       }
     }
   }
@@ -392,7 +401,7 @@ export const compileStatement = (statement: Statement): Compiled => {
   if (statement.kind === "return") return compileReturn(statement)
   if (statement.kind !== "select") return () => raise`INFO is not allowed here`
   const plan = lazily(() => compileSelect(statement))
-  const plain: Compiled = (scope) => value(statement, drain(plan().run(scope, undefined)))
+  const plain: Compiled = (scope) => value(statement, runInRow(scope.budget, plan().run(scope, undefined)))
   return (scope) =>
     scope.source.subquery === undefined ? plain(scope) : scope.source.subquery(statement, scope, plain)
 }
@@ -478,31 +487,3 @@ const bounded = <A>(rows: ReadonlyArray<A>, { maxRows = Infinity }: Options): Re
 /** Runs any statement. Left: why it failed, in the database's words. */
 export const evaluate = (statement: Statement, options: Options): Either.Either<Value, Failure> =>
   drain(evaluateSliced(statement, options))
-
-/** `INFO FOR DB`: the tables by name (D28). */
-const infoDb = (source: Source): Value => ({
-  tables: Object.fromEntries(
-    Array.from(source.tables?.() ?? [], (name) => [name, `DEFINE TABLE ${name} TYPE ANY SCHEMALESS PERMISSIONS NONE`])
-  )
-})
-
-/**
- * `INFO FOR TABLE`: the known fields as definitions (D28). For an undeclared table with records the answer says so,
- * because its records are typed by another rule (D1).
- */
-const infoTable = (source: Source, table: string): Value => {
-  const fields = source.fields?.(table)
-  return {
-    events: {},
-    indexes: {},
-    lives: {},
-    tables: {},
-    ...(source.fields === undefined || fields !== undefined ? {} : { declared: false }),
-    fields: Object.fromEntries(
-      Object.entries(fields ?? {}).map(([name, type]) => [
-        name,
-        `DEFINE FIELD ${name} ON ${table} TYPE ${type} PERMISSIONS FULL`
-      ])
-    )
-  }
-}
