@@ -124,10 +124,11 @@ const windows = (name: string, items: Items, size: number): Items => {
   return Array.from({ length: Math.max(0, items.length - size + 1) }, (_, i) => items.slice(i, i + size))
 }
 
+/** A column that is no list has one element. No list is made of it: those would be more memory than the answer. */
 const transpose = (items: Items): Items => {
-  const columns = items.map((v): Items => (Array.isArray(v) ? (v as Items) : [v]))
-  const height = columns.reduce((most, c) => Math.max(most, c.length), 0)
-  return Array.from({ length: height }, (_, row) => columns.map((c) => c[row]))
+  const height = items.reduce((most: number, v) => Math.max(most, Array.isArray(v) ? v.length : 1), 0)
+  const at = (v: Value, row: number): Value => (Array.isArray(v) ? (v as Items)[row] : row === 0 ? v : undefined)
+  return Array.from({ length: height }, (_, row) => items.map((v) => at(v, row)))
 }
 
 const sortWith = (collate: boolean, numeric: boolean): Fn => {
