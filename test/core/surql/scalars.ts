@@ -53,7 +53,8 @@ export const exceptions: ReadonlyArray<Exception> = [
       within(theirs, mine, "dec", 1e-24) ||
       (power.test(expression) &&
         /dec/.test(expression) &&
-        (mine.startsWith("ERR") || within(theirs, mine, "dec", 1e-5)))
+        // The database's powers of bases near its smallest are off by a hundredth.
+        (mine.startsWith("ERR") || within(theirs, mine, "dec", /0\.0{20}/.test(expression) ? 0.05 : 1e-5)))
   },
   {
     row: "last digits of floats",
