@@ -10,7 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { rng, runs, seed, seeded } from "../../../kit/data/random.ts"
 import type { Engines } from "../../../kit/processes/surreal/engines.ts"
 import { start } from "../../../kit/processes/surreal/engines.ts"
-import { compareRounds } from "./pairing.ts"
+import { rows } from "./differenceRows.ts"
+import { compareRounds, exceptions } from "./pairing.ts"
 import { allPairs, covering } from "./pairs.ts"
 
 let engines: Engines
@@ -36,6 +37,10 @@ describe("random queries", () => {
       )
     expect(allPairs.filter((pair) => !has(pair))).toEqual([])
     expect(choices.length).toBeLessThan(allPairs.length / 3)
+  })
+
+  it("let pass only what stands in the table of differences", () => {
+    expect(exceptions.map(({ row }) => row).filter((row) => !rows.includes(row))).toEqual([])
   })
 
   const rounds = runs(4)

@@ -27,11 +27,39 @@ interface Answers {
 const shortened = (answer: string): string =>
   answer.replace(/(\.\d*?)0*dec\b/g, (_, digits) => `${digits === "." ? "" : digits}dec`)
 
+interface Exception {
+  /** Of the table in docs/language.md. */
+  readonly row: string
+  readonly covers: (query: string, answers: Answers) => boolean
+}
+
+/** An answer without its floats beyond 17 digits. */
+const withoutLarge = (answer: string): string => answer.replace(/-?\d{18,}f\b/g, "f")
+
+/** Answers like neither evaluator where two rows of the table meet, or where each evaluator differs in another way. */
+export const exceptions: ReadonlyArray<Exception> = [
+  { row: "scalars under `.*` and `[$]`", covers: (query) => /(?:\.\*|\[\$\]).* FETCH /.test(query) },
+  {
+    row: "GROUP ALL over nothing",
+    covers: (_, { planner, older }) => planner.startsWith("ERR CountScan") && older === "[[]]"
+  },
+  {
+    row: "`math::sum` and `math::mean` in groups beyond 64 bits",
+    covers: (query, { planner, mine }) =>
+      /math::mean\(/.test(query)
+        ? withoutLarge(mine) === withoutLarge(planner)
+        : /math::sum\(\w+\) [+*-]/.test(query) && /^ERR Cannot perform .* '-?\d{18,}'/.test(mine)
+  }
+]
+
 /**
  * Where both evaluators of the database fail alike, the words count too; but not under a window, where they name
  * whichever row they read first.
  */
-const isRight = (q: string, { planner, older, mine }: Answers): boolean =>
+const isRight = (q: string, answers: Answers): boolean =>
+  isLikeOne(q, answers) || exceptions.some(({ covers }) => covers(q, answers))
+
+const isLikeOne = (q: string, { planner, older, mine }: Answers): boolean =>
   mine.startsWith("ERR") && planner === older && !/ (LIMIT|START) /.test(q)
     ? mine === planner
     : [planner, older, shortened(planner), shortened(older)].some((theirs) => agree(theirs, mine))

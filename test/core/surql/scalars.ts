@@ -77,6 +77,10 @@ export const exceptions: ReadonlyArray<Exception> = [
     covers: (_, __, mine) => mine.includes("text patches are the database's own")
   },
   {
+    row: "scalars under `.*` and `[$]`",
+    covers: (expression) => /t:\w*\.\.=?\w*.*(?:\.\*|\[\*\])/.test(expression)
+  },
+  {
     row: "`ONLY` without a row; a table that does not exist",
     covers: (_, theirs) => /^ERR The table .* does not exist/.test(theirs)
   }

@@ -61,7 +61,7 @@ const stepOf = ([part, ...rest]: ReadonlyArray<Part>): Step => {
     case "flatten":
       return flatten
     case "last":
-      return (v) => (Array.isArray(v) ? (v as ReadonlyArray<Value>)[v.length - 1] : v)
+      return (v) => (Array.isArray(v) ? (v as ReadonlyArray<Value>)[v.length - 1] : undefined)
     case "where":
       return where(compile(part.where), stepsOf(part.where))
     case "optional":
@@ -149,12 +149,16 @@ const index = (at: Compiled): Step => {
 
 const all: Step = (v, s) => {
   if (Array.isArray(v))
-    return (v as ReadonlyArray<Value>).some(isRecordValue) ? mapItems(v as ReadonlyArray<Value>, all, s) : v
-  if (isObj(v)) return v
-  if (v instanceof RecordRange) return undefined
+    return (v as ReadonlyArray<Value>).some(isRecordValue) ? mapItems(v as ReadonlyArray<Value>, allOfItem, s) : v
+  return isObj(v) ? v : recordAt(v, s)
+}
+
+/** Beside records an element that is none stays as it is, as in the older evaluator. */
+const allOfItem: Step = (v, s) => (v instanceof RecordRange || isLink(v, s) ? recordAt(v, s) : v)
+
+const recordAt: Step = (v, s) => {
   const id = chargedRecordOf(v, s)
-  spendBytes(s.budget, 24)
-  return id === undefined ? [v] : fetch(id, s)
+  return id === undefined ? undefined : fetch(id, s)
 }
 
 /** Replaces lists in a list by their elements. */

@@ -66,8 +66,9 @@ const found = (v: Value, s: Scope): ReadonlyArray<Value> => {
   const parts = 1 + payWalk(s.budget, v)
   spendSteps(s.budget, 2 * parts)
   spendBytes(s.budget, 16 * parts)
-  const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
-  return items.filter((item) => !isFinal(item)).map((item) => target(item, s))
+  return listOf(v)
+    .filter((item) => !isFinal(item))
+    .map((item) => target(item, s))
 }
 
 /** A copy of a path with one more record. */
@@ -124,7 +125,43 @@ const collect =
     return out
   }
 
-const paths =
+/**
+ * Paths as the older evaluator lists them: finished ones in the order of the walk, with NULL and NONE among their
+ * records. Each element of a list begins a path, and a record that leads to itself ends its path.
+ */
+const olderPaths =
+  (part: Recurse, body: Step): Step =>
+  (v, s) => {
+    const done: Array<ReadonlyArray<Value>> = []
+    spendBytes(s.budget, 64 * listOf(v).length)
+    let open = listOf(v).map(listOf)
+    for (let depth = 1; open.length > 0; depth++) {
+      if (depth > maxDepth) return tooDeep()
+      const next = depth === part.max ? done : []
+      for (const path of open) {
+        if (path.length === 0) continue
+        const last = path[path.length - 1]
+        const ends = body(last, s)
+        spendSteps(s.budget, 2 + payWalk(s.budget, ends))
+        if (!isSmall(ends)) payComparison(s.budget, ends, last)
+        if (isFinal(ends) || identical(ends, last)) {
+          if (depth >= part.min && (depth > 1 || part.inclusive)) done.push(path)
+        } else for (const end of listOf(ends)) next.push(longer(depth > 1 || part.inclusive ? path : [], end, s))
+      }
+      open = next === done ? [] : next
+    }
+    return done
+  }
+
+const listOf = (v: Value): ReadonlyArray<Value> => (Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v])
+
+const paths = (part: Recurse, body: Step): Step => {
+  const older = olderPaths(part, body),
+    planned = plannedPaths(part, body)
+  return (v, s) => (s.older === true ? older : planned)(v, s)
+}
+
+const plannedPaths =
   (part: Recurse, body: Step): Step =>
   (v, s) => {
     const done: Array<ReadonlyArray<Value>> = []
