@@ -198,7 +198,7 @@ export const maxFileLines = 450
 /** Files that are longer still, and how long each may be. The list may only shrink. */
 const longFiles: { readonly [path: string]: number } = {
   "src/core/cluster/poolViews.ts": 535,
-  "src/core/ivm/engine.ts": 513,
+  "src/core/ivm/engine.ts": 510,
   "src/core/ivm/operators/groups.ts": 485,
   "src/core/surql/evaluate/evaluate.ts": 571,
   "src/core/surql/evaluate/select/group.ts": 510,

@@ -14,7 +14,7 @@ import { drain, type Scope, type Slices } from "../surql/evaluate/scope.ts"
 import type { Select } from "../surql/syntax/ast.ts"
 import { print } from "../surql/syntax/print.ts"
 import { encode } from "../surql/values/encode.ts"
-import type { Obj, RecordId } from "../surql/values/value.ts"
+import type { Obj, RecordId, Value } from "../surql/values/value.ts"
 import { noSlot } from "../view/watch.ts"
 import type { EngineContext, PageUpdate, ViewSpec } from "./context.ts"
 import { DeferredWork } from "./deferredWork.ts"
@@ -39,7 +39,7 @@ import { lenderAbout, notifySharers, Sharing } from "./sharing.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netWrites, Store } from "./store/store.ts"
 import { StepWrites } from "./store/written.ts"
-import { fillDuringRow, fillMissing, maxFillWaits } from "./unfilled.ts"
+import { fillDuringRow, fillMissing, maxFillWaits, UnfilledResult } from "./unfilled.ts"
 import { Dependencies, rereadAll } from "./view/dependencies.ts"
 import { DirtyRows } from "./view/dirtyRows.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
@@ -90,7 +90,7 @@ export class Engine {
     this.idle = this.releases.idle
     this.source = new TrackedSource(this.store, limitsOf(options), (query, scope) => {
       const view = this.resultOf(query, scope)
-      return view && { read: view, value: () => this.source.aside(() => view.value()) }
+      return view && { read: view, value: () => this.valueInRow(view) }
     })
     this.deferred = new DeferredWork(this.source, this.evaluating)
     this.context = {
@@ -374,6 +374,12 @@ export class Engine {
     )
   }
 
+  private valueInRow(view: IncrementalView): Value {
+    if (this.source.mayWait && view.isLongToValue)
+      throw UnfilledResult.unvalued(this.held.of(view)!, view, () => this.idle.push(view))
+    return this.source.aside(() => view.value())
+  }
+
   /** The subquery list that a query is filed by; undefined for a query without one. */
   private listOf({ list }: LiftedOnce, scope: Scope): InList<IncrementalView> | undefined {
     if (list === undefined) return undefined
@@ -439,7 +445,7 @@ export class Engine {
     held.view.watchSlot = about.watchSlot
     this.highestStratum = Math.max(this.highestStratum, shape.stratum)
     this.begun(held, about.failsAsWhole)
-    if (about.list !== undefined) this.follow(held, about.list.result)
+    if (about.list !== undefined) held.follow(about.list.result, (result) => this.idle.push(result))
     return held
   }
 
@@ -456,15 +462,6 @@ export class Engine {
     const { params, ...about } = lenderAbout(plan, given)
     const made = this.make(select, select, params, { ...about, generation: 1, failsAsWhole: false, watchSlot })
     return "reason" in made ? undefined : (made.view as IncrementalView)
-  }
-
-  private follow(held: Held, result: IncrementalView): void {
-    const view = held.view as IncrementalView
-    result.subqueryValues().followers.add(view)
-    held.unfollow = () => {
-      result.subqueryValues().followers.delete(view)
-      this.idle.push(result)
-    }
   }
 
   private routerOf(

@@ -51,6 +51,16 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
     this.filling = this.source.fill(this.view, this.router, isWaitedFor)
   }
 
+  /** Files the view by the values of a result until it is released; `letGo` is then told of that result. */
+  follow(result: IncrementalView, letGo: (result: IncrementalView) => void): void {
+    const view = this.view as unknown as IncrementalView
+    result.subqueryValues().followers.add(view)
+    this.unfollow = () => {
+      result.subqueryValues().followers.delete(view)
+      letGo(result)
+    }
+  }
+
   /** The first fill is under way. */
   get isFilling(): boolean {
     return this.filling !== undefined

@@ -21,10 +21,18 @@ interface Fillable {
 export class UnfilledResult {
   private readonly result: Fillable
   private readonly letGo: () => void
+  private readonly rest: () => Slices<void>
 
-  constructor(result: Fillable, letGo: () => void) {
+  /** `rest`: what is to be done when the result is filled. */
+  constructor(result: Fillable, letGo: () => void, rest: () => Slices<void> = nothing) {
     this.result = result
     this.letGo = letGo
+    this.rest = rest
+  }
+
+  /** For a result that is filled, but whose value takes long to make. */
+  static unvalued(result: Fillable, view: { prepareValue(): Slices<void> }, letGo: () => void): UnfilledResult {
+    return new UnfilledResult(result, letGo, () => view.prepareValue())
   }
 
   /** Keeps the result from being dropped until {@link release}. */
@@ -41,8 +49,11 @@ export class UnfilledResult {
       yield
       if (this.result.isFilling) this.result.fillOn()
     }
+    yield* this.rest()
   }
 }
+
+function* nothing(): Slices<void> {}
 
 /**
  * Fills a result that a row asks for in the middle of its evaluation. Where that takes long and the row may wait, the
@@ -90,5 +101,8 @@ export function* fillInPieces(piece: (waits: boolean) => boolean | UnfilledResul
   }
 }
 
-/** How many results a fill waits for before it takes no more pauses: those that its rows need, and some more. */
-export const maxFillWaits = (subqueries: number, rows: number): number => subqueries * (rows + 4)
+/**
+ * How often a fill waits before it takes no more pauses: twice for each result that its rows need, until it is filled
+ * and until its value is made, and some more.
+ */
+export const maxFillWaits = (subqueries: number, rows: number): number => 2 * subqueries * (rows + 4)

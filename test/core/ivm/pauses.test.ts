@@ -99,3 +99,26 @@ describe("D48 a row of a query that is run whole", () => {
     ])
   })
 })
+
+describe("D48 a value of many rows", () => {
+  const query = "SELECT id, array::len((SELECT VALUE n FROM big)) AS c FROM one"
+  const filled = (): Desk => world().sendAll([change("one:1", { n: 1 }), change("one:2", { n: 2 })])
+  const pass = Math.floor(count / 256)
+
+  it("is put in order and projected with pauses, and once for all rows", () => {
+    const desk = filled()
+    const [made, pauses] = stepped(acquiring(desk, query))
+    expect(pauses).toBeGreaterThanOrEqual(2 * pass - 4)
+    expect(stepped(acquiring(filled().remove("one:2"), query))[1]).toBeGreaterThan(pauses - 4)
+    expect(shown(Either.getOrThrow(made))).toEqual(["one:1", "one:2"].map((id) => [id, { id, c: count }]))
+  })
+
+  it("is right whatever comes in the pauses", () => {
+    const desk = filled()
+    const changing = (pauses: number) => (pauses % 50 === 49 ? write(desk, Math.floor(pauses / 50)) : undefined)
+    const view = Either.getOrThrow(stepped(acquiring(desk, query), changing)[0])
+    expect(shown(view)).toEqual(shown(filledAnew(desk, query)))
+    for (let i = 0; i < 8; i++) write(desk, i)
+    expect(shown(view)).toEqual(shown(filledAnew(desk, query)))
+  })
+})

@@ -42,6 +42,12 @@ interface Cache {
   failure?: { readonly is: Failure | undefined }
 }
 
+/** Rows up to which the value of a result is made without a pause. */
+const manyRows = 4096
+
+/** Rows that are projected between two pauses. */
+const pauseAfter = 256
+
 /** Extends the result set instead of having one: one object less for a change to find cold. */
 export abstract class ResultView
   extends ResultSet<OutputRow>
@@ -339,18 +345,35 @@ export abstract class ResultView
     if (failure !== undefined) raiseAgain(failure)
     const cache = (this.cache ??= {})
     if (cache.answered) return cache.answer
-    const {
-      plainShape: shape,
-      context: { source }
-    } = this
-    const rows = this.ordered().map((row) => {
-      const made = storedContentOf(row)
-      return made === undefined
-        ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, (row as ViewRow).slot.id))
-        : made.value
-    })
+    const rows = this.ordered().map((row) => this.valueOf(row))
     cache.answered = true
     return (cache.answer = this.only ? rows[0] : rows)
+  }
+
+  private valueOf(row: OutputRow): Value {
+    const made = storedContentOf(row)
+    if (made !== undefined) return made.value
+    const { doc, id } = (row as ViewRow).slot
+    return this.plainShape.project(this.context.source.scope(doc!, this.params, id))
+  }
+
+  /** {@link value} takes long: many rows have to be put in order and projected. */
+  get isLongToValue(): boolean {
+    return this.cache?.answered !== true && this.size > manyRows && this.failure() === undefined
+  }
+
+  /** Makes {@link value} ready, with pauses; a change in one of them undoes that. */
+  *prepareValue(): Slices<void> {
+    yield* this.arrange()
+    const rows = this.ordered(),
+      { cache } = this,
+      values: Array<Value> = []
+    for (const row of rows) {
+      if (values.length % pauseAfter === 0) yield
+      if (this.cache !== cache) return
+      values.push(this.valueOf(row))
+    }
+    Object.assign(cache!, { answered: true, answer: this.only ? values[0] : values })
   }
 
   protected failsWith({ id }: RecordSlot, failure: Failure | undefined): void {
