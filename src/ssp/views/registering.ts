@@ -169,20 +169,23 @@ const sweptPerSlice = 1024
 /** Pauses of a fill between two questions whether there is room. */
 const pausesPerLook = 16
 
+/** Why a stored view is not served: its query is refused at a place in its text, or it takes too much memory. */
+type NotServed = QueryRefused | { readonly message: string }
+
 /** {@link acquire} within a limit: a view that is too large is given up and releases what it holds. */
 function* acquireInRoom(
   filling: FillContext,
   stored: StoredView,
   generation: number,
   tooLarge: TooLargeCheck
-): Slices<Either.Either<View, QueryRefused>> {
-  const slices = acquire(filling, queryOf(stored), generation)
+): Slices<Either.Either<View, NotServed>> {
+  const slices: Slices<Either.Either<View, NotServed>> = acquire(filling, queryOf(stored), generation)
   for (let pauses = 1; ; pauses++) {
     const step = slices.next()
     if (step.done === true) return step.value
     const message = pauses % pausesPerLook === 0 ? tooLarge() : undefined
     if (message !== undefined) {
-      const given = Either.left(new QueryRefused({ message, line: 1, column: 1 }))
+      const given = Either.left({ message })
       slices.return(given)
       const { releases } = filling.engine.kept
       for (; releases.size > 0; releases.sweep(sweptPerSlice)) yield
@@ -198,16 +201,15 @@ export const fillStored = (
   stored: StoredView,
   generation: number,
   tooLarge: TooLargeCheck = () => undefined
-): Effect.Effect<Either.Either<View, QueryRefused>> =>
+): Effect.Effect<Either.Either<View, NotServed>> =>
   Effect.catchTag(
     filling.slicer.run(() => acquireInRoom(filling, stored, generation, tooLarge)),
     "Closed",
     () => Effect.interrupt
   )
 
-/** Warns that a stored view is `what`, as `kept but not served`, because its query is refused. */
-export const warnRefused = (
-  { id }: StoredView,
-  what: string,
-  { column, line, message }: QueryRefused
-): Effect.Effect<void> => Effect.logWarning(`view ${id} is ${what}: ${message} (line ${line}, column ${column})`)
+/** Warns that a stored view is `what`, as `kept but not served`, and why. */
+export const warnRefused = ({ id }: StoredView, what: string, why: NotServed): Effect.Effect<void> =>
+  Effect.logWarning(
+    `view ${id} is ${what}: ${why.message}${"line" in why ? ` (line ${why.line}, column ${why.column})` : ""}`
+  )
