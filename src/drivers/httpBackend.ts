@@ -31,7 +31,7 @@ const make = ({ request }: Pick<Exchange.Exchange, "request">): BackendShape => 
 export const layerOver = (exchange: Pick<Exchange.Exchange, "request">): Layer.Layer<Backend> =>
   Layer.succeed(Backend, make(exchange))
 
-/** {@link layerOver} any HTTP client; a process that runs many jobs gives bare connections. */
+/** {@link layerOver} with any HTTP client; a process that runs many jobs passes an exchange on bare connections. */
 export const layer: Layer.Layer<Backend, never, HttpClient.HttpClient> = Layer.effect(
   Backend,
   // The job's trace context is passed on unchanged; a span of the client would replace it.

@@ -16,8 +16,8 @@ interface Unreported {
 }
 
 /**
- * `list`: addresses without a trailing slash, separated by commas. `secret`, the scheduler's, is asked for at each
- * report.
+ * `list`: addresses of schedulers without a trailing slash, separated by commas. `secret` is the schedulers' secret,
+ * read for each report.
  */
 export const layer = (
   list: string,

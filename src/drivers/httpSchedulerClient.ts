@@ -1,9 +1,9 @@
 /**
  * Calls to the scheduler over HTTP.
  *
- * Any of several schedulers may be asked (D60). No retries of its own; the caller decides. Answers are told apart by
- * status, and by the code in the body only if the specification has no status of its own, so that a scheduler of the
- * specification alone is understood.
+ * Any of several schedulers may be asked (D60). Nothing is retried here; callers decide about retries. Answers are told
+ * apart by status, and by the code in the body only where the specification defines no status, so that a scheduler that
+ * knows the specification alone is understood.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Either, Layer, type Redacted, Runtime, Schema, type Scope } from "effect"
@@ -23,21 +23,21 @@ import * as FlowText from "./shared/flowText.ts"
 import { Schedulers, whySecret } from "./shared/schedulers.ts"
 
 const timeoutMs = 10_000
-/** A page of large records from a busy scheduler takes its time. */
+/** Time limit of a query: a busy scheduler takes long for a page of large records. */
 const queryTimeoutMs = 60_000
 
 /** A feed that is silent for so long has broken off. */
 const silenceMs = 15_000
 
 /**
- * Time for the answer to a long request: a scheduler that reads lines as they come answers at once; one that waits for
- * the request's end never does.
+ * Time limit for the answer to a long request: a scheduler that reads lines as they come answers at once; a scheduler
+ * that waits for the end of the request never answers.
  */
 const admissionMs = 2_000
 
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
 
-/** Opens a feed at one scheduler: its text, once it has answered 200. */
+/** Opens a feed at one scheduler; succeeds with the feed's text once the scheduler has answered 200. */
 const opening =
   (exchange: Exchange, headers: () => { readonly [name: string]: string }) =>
   (
@@ -120,7 +120,7 @@ interface Asked {
   readonly accept?: string
 }
 
-/** Calls to the schedulers: each is asked in turn, while one cannot be reached or does not lead. */
+/** Calls to the schedulers: if one cannot be reached or does not lead, the next one is asked. */
 const asking = (exchange: Exchange, list: string, secret: () => Redacted.Redacted<string> | undefined) => {
   const schedulers = new Schedulers(list)
   const passes = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "notLeader"
@@ -212,7 +212,9 @@ const seqOf = (answer: Answered): number | undefined => {
 
 const isExact = (answer: Answered): boolean => headerOf(answer, "content-type")?.startsWith(exactType) ?? false
 
-/** A scheduler of another maker may answer a code and nothing else. */
+/**
+ * The error code of a body; the body may lack every other field, because schedulers of other makers may leave them out.
+ */
 const codeIn = (body: unknown): unknown =>
   typeof body === "object" && body !== null && "code" in body ? body.code : undefined
 

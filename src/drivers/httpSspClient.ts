@@ -23,7 +23,7 @@ import { isTls, makeUrlJudge } from "./shared/judge.ts"
 import * as SspOpen from "./shared/sspOpen.ts"
 import * as SspPass from "./shared/sspPass.ts"
 
-/** The first time an SSP is asked for hashes it computes all of them. */
+/** Time limit of a question for hashes: an SSP computes all of them when it is first asked. */
 const hashesTimeoutMs = 60_000
 
 /** An answer with the error of its body, if any. */
@@ -63,7 +63,8 @@ const isUnauthorized = ({ error, status }: Pick<Answered, "error" | "status">): 
   status === 401 || error?.code === "SCOPE_REQUIRED"
 
 /**
- * Outcome of a delivery, by the table of D26. A redirect is not followed; its place counts as one that does not answer.
+ * Outcome of a delivery, by the table of D26. A redirect is not followed: an SSP that redirects counts as one that does
+ * not answer.
  */
 const toDelivery = (answer: Answered): Answer => {
   const { error, status } = answer
@@ -76,7 +77,7 @@ const toDelivery = (answer: Answered): Answer => {
 }
 
 const placedOf = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ tables: Schema.Array(Schema.String) })))
-/** A longer answer is a result, which SSPs of other makers send (D77). */
+/** Longest answer to a placement that is read: a longer one is a result, which SSPs of other makers send (D77). */
 const maxPlacedChars = 65_536
 
 const toPlaced = (answer: Answered): CallOutcome => {
@@ -102,7 +103,7 @@ const toOutcome = (answer: Answered): CallOutcome => {
     : noWord(answer)
 }
 
-/** An SSP that drops a view and one that never had it answer alike; a refused call is not repeated either. */
+/** An SSP answers alike whether it drops the view or never had it. A refused call is not repeated either. */
 const toDropped = (answer: Answered): CallOutcome =>
   answer.status < 300 || answer.status === 404 || answer.status === 400 ? { kind: "done" } : noWord(answer)
 
@@ -112,7 +113,7 @@ const toTaken = (answer: Answered): CallOutcome => {
   return status === 400 || status === 404 ? { kind: "refused", details: error ?? { status } } : noWord(answer)
 }
 
-/** Undefined: the SSP does not know the call, as one of another maker (D77). */
+/** Undefined: the SSP does not know the call, as an SSP of another maker may not (D77). */
 const toExecuted = (answered: Answered): CallOutcome | undefined =>
   answered.status === 404 || answered.status === 405 ? undefined : toTaken(answered)
 

@@ -54,7 +54,7 @@ const empty = (): State => ({
   buckets: undefined
 })
 
-/** No table name that is kept has the character between the parts. */
+/** Joins the parts of a key by a character that no stored table name contains. */
 const place = (...parts: ReadonlyArray<string>): string => parts.join("\u0000")
 
 const endsOf = ({ key, source, table, target }: StoredRecord): ReadonlyArray<string> =>

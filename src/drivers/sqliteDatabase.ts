@@ -36,7 +36,7 @@ const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseEr
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 2
-/** Records in the first chunk and in the largest; between them as many as have about {@link chunkChars}. */
+/** Records in the first chunk and in the largest chunk; in between, a chunk has about {@link chunkChars}. */
 const firstChunk = 16
 const largestChunk = 2_000
 /**

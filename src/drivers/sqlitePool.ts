@@ -39,7 +39,7 @@ const statementOf = ({ key, kind, under, value }: RowPut): Statement =>
       ? ["DELETE FROM pool WHERE kind = ? AND key = ?", [kind, key]]
       : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JsonText.write(value)]]
 
-/** Only the last of several writes of a row: a view that is placed in the same step is written once. */
+/** Keeps only the last of several writes of a row: a view that is placed in the same step is written once. */
 const lastOf = (puts: ReadonlyArray<RowPut>): ReadonlyArray<RowPut> => {
   if (puts.length === 1 || puts.some(({ under }) => under === true)) return puts
   const last = new Map(puts.map((each) => [`${each.kind} ${each.key}`, each]))

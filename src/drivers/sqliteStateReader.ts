@@ -35,8 +35,8 @@ export const tablesOf = (link: Link): ReadonlyArray<ReplicaTable> => {
 const plainName = /^[A-Za-z_]\w*$/
 
 /**
- * SQL of a filter. Typed values are objects in the text, and a record with a field `$` is one as a whole: these pass,
- * and the evaluator decides.
+ * SQL of a filter. A typed value is an object in the stored text, and so is a whole record with a field `$`. SQL cannot
+ * compare these: they pass, and the evaluator decides.
  */
 const passes = (where: RowFilter): { readonly sql: string; readonly params: ReadonlyArray<Cell> } => {
   const terms = where
@@ -74,7 +74,7 @@ const page = ({ all }: Link, { from, size, table, to, where }: PageQuery): Reado
   )
 }
 
-/** Each table once, by going from one to the next in the index. */
+/** Lists each table once, by stepping from one to the next in the index. */
 const recorded = `WITH RECURSIVE names(name) AS (
   SELECT min(tbl) FROM record UNION ALL SELECT (SELECT min(tbl) FROM record WHERE tbl > name) FROM names WHERE name IS NOT NULL)
   SELECT name FROM names WHERE name IS NOT NULL`

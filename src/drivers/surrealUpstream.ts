@@ -1,9 +1,9 @@
 /**
  * `Upstream` on a SurrealDB: its statements, and the meaning of their answers.
  *
- * Two habits of the engine shape them. A SELECT over a range of ids stops at its LIMIT only inside a LET; as a
- * statement of its own it reads everything behind the start, and with `WHERE id > ..` everything before it too. And the
- * engine in memory needs time that grows with the square of an INSERT's rows, so rows go in parts.
+ * Two properties of the engine shape the statements. A SELECT over a range of ids stops at its LIMIT only inside a LET;
+ * as a statement of its own it reads everything behind the start, and with `WHERE id > ..` everything before it too.
+ * The engine in memory needs time that grows with the square of an INSERT's rows, so rows are inserted in parts.
  */
 import { Effect, Either, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
@@ -80,7 +80,10 @@ const unlessMissing = (
     () => Effect.succeed([])
   )
 
-/** Rows of a table of ours; a foreign row is refused by name, because acting on the other half would be worse. */
+/**
+ * Reads rows of a table of ours. A foreign row fails the read and is named, because acting on the other rows alone
+ * would be worse.
+ */
 const ownRows = <A>(
   rows: ReadonlyArray<Value>,
   read: (row: Obj) => A | undefined
@@ -333,7 +336,7 @@ const halves = (views: ReadonlyArray<ViewEdges>): readonly [ReadonlyArray<ViewEd
 }
 
 /**
- * Number of refused operations that are then sent one by one, in one request. Each of many more would cost more: the
+ * Most refused operations that are then sent one by one, in one request. With many more, each would cost more: the
  * database carries all parameters of the request into every statement.
  */
 const mostSingles = 400

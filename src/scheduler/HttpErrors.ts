@@ -36,7 +36,7 @@ const secretFaults = (state: State.State): string =>
     .slice(0, 1)
     .join("")
 
-/** `of`: names the SSP that would be needed, if not any will do. */
+/** 503 because no SSP is ready. `of`: names the SSP that is needed; empty if any would do. */
 export const noSsp = (state: State.State, of = "") => ({
   code: "NO_SSP_AVAILABLE" as const,
   message: `no SSP is ready to take it${of}; see /info${secretFaults(state)}`
@@ -84,7 +84,7 @@ export const fenced = (url: string) => ({
   message: `a newer process${url === "" ? "" : ` at ${url}`} holds this SSP id; this one must stop`
 })
 
-/** 503 of a scheduler that does not lead, or may not. */
+/** 503 of a scheduler that does not lead, or may not lead any more. */
 export const notLeader = {
   code: "NOT_LEADER" as const,
   message: "another scheduler leads this cluster now, or may; ask again, here or there"

@@ -73,8 +73,8 @@ const full: ReadonlySet<number> = new Set([10_002, 10_023, 10_028, 10_047])
 const text = new TextDecoder()
 
 /**
- * The operation that the server denies this user, as text; undefined: no denial. The client learns it beside the
- * request.
+ * The operation that the server denies this user, as text; undefined: no denial. The client reports a denial apart from
+ * the request.
  */
 const denialOf = (error: unknown): string | undefined => {
   const { cause, name, operation, subject } = error as { readonly [field: string]: unknown }
@@ -133,7 +133,7 @@ export class Link {
       : this.unanswered(why)
   }
 
-  /** Fails all requests under way: their answers went with the connection. */
+  /** Fails all requests under way: their answers are lost with the connection. */
   disconnected(): void {
     this.isAway = true
     for (const end of this.waiting) end(new Error("the connection was lost"))

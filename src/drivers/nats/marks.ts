@@ -1,7 +1,7 @@
 /**
  * Known pairs of message number and log position, which bound the search for a position's message.
  *
- * Of too many pairs every second one is dropped.
+ * If there are too many pairs, every second one is dropped.
  */
 
 const most = 8192

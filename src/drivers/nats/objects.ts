@@ -2,9 +2,9 @@
  * Snapshots in an object store on the log's servers, laid out as NATS clients do (`nats object ls`): one stream, with
  * each object's pieces under one subject and its metadata under another.
  *
- * Metadata is written last, so an incomplete object has no name. Own requests instead of the client's object store,
- * which reads ahead without bound: here one piece is under way at a time, in both directions, and messages of the log
- * pass between two pieces.
+ * Metadata is written last, so an incomplete object has no name. The client's own object store is not used, because it
+ * reads ahead without bound: here one piece is under way at a time, in both directions, and messages of the log pass
+ * between two pieces.
  */
 import { Clock, Effect, Option, Stream } from "effect"
 import { type KeptContent, nameOf, type Snapshot, SnapshotFailed, type SnapshotStore } from "../../ports/Snapshots.ts"
@@ -48,7 +48,7 @@ const config = (log: string) => ({
   allow_direct: true
 })
 
-/** Undefined: no metadata, or of an object that was deleted by hand. */
+/** Undefined: there is no metadata, or the object was deleted by hand. */
 const metaIn = ({ data }: Stored): Meta | undefined => {
   try {
     const { deleted, name, nuid, size } = JSON.parse(Frame.textOf(data)) as Meta

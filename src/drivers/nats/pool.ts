@@ -163,7 +163,7 @@ export class Pool {
     return Effect.gen(this, function* () {
       for (;;) {
         if (isOver()) return yield* this.over
-        /** The log's state that the write met: write absent, stored already, or impossible. */
+        /** The log's state at the last attempt: it shows whether the write is absent, stored already, or impossible. */
         let found: { readonly epoch: number; readonly writes: number; readonly at: number } | undefined
         const answer = yield* Effect.either(
           this.writer.write(({ at, head }) => {
@@ -183,8 +183,8 @@ export class Pool {
             `its pool was written ${found?.writes} times, and by this process ${this.written}`
           )
         this.written++
-        // The frame begins behind the message found. If an earlier attempt had stored it, its message is unknown; the
-        // oldest row's message is safe, since a later one could be cut too early.
+        // The frame begins behind the message found. If an earlier attempt has stored the frame, its message is
+        // unknown; the oldest row's message is then used, because a later number could let the stream be cut too far.
         this.rows.apply(puts, answer.right === undefined ? this.rows.oldest || 1 : found!.at + 1, this.written)
         return
       }
@@ -197,7 +197,7 @@ export class Pool {
     )
   }
 
-  /** Repeats rows before `message`, so that the stream may be cut there, if they have at most `most` bytes. */
+  /** Writes the rows before `message` again, if they have at most `most` bytes, so that the stream may be cut there. */
   leave(message: number, most: number): Effect.Effect<void, WalFailed> {
     return this.turn.withPermits(1)(
       Effect.suspend(() => {

@@ -29,7 +29,7 @@ const asksLengths = "SELECT octet_length(value) AS length FROM svc_log_pool WHER
 const asksRows = `SELECT kind, key, value FROM svc_log_pool
   WHERE log = $1 AND (kind, digest) > ($2, sha256(convert_to($3, 'UTF8'))) ORDER BY kind, digest LIMIT $4`
 
-/** No row is changed by two of the parts: rows that are put again are not deleted with their prefix. */
+/** No row is changed by two parts of this statement: a row that is put again is not deleted with its prefix. */
 const writing = `WITH f AS (
     UPDATE svc_log_pool_head SET writes = writes + 1 WHERE log = $1 AND epoch = $2 AND writes = $3 RETURNING 1
   ), p AS (
@@ -49,7 +49,10 @@ const writing = `WITH f AS (
 
 const retryMs = 200
 
-/** A text column takes no NUL and no half of a surrogate pair; JSON has neither, and keeps prefixes. */
+/**
+ * A text column accepts neither NUL nor half of a surrogate pair. JSON text contains neither, and keys keep their
+ * common prefixes.
+ */
 const keyText = (key: string): string => JSON.stringify(key)
 
 /** Merges a list of puts: the last put of each row, and the key prefixes whose other rows are deleted. */

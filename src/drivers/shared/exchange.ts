@@ -31,13 +31,13 @@ interface Request {
 export interface SentRequest extends Request {
   /** Time limit for everything from connecting to the end of the body, in milliseconds. */
   readonly withinMs: number
-  /** A longer answer is a failure; a client that reads whole bodies accepts it. */
+  /** Most bytes of an answer: a longer one is a failure, except for a client that reads whole bodies. */
   readonly mostBytes?: number
   /** Present if the status is the answer, however its body ends; `withinMs` then limits the time until the status. */
   readonly beginning?: Beginning
 }
 
-/** Bytes of a body that are returned, bytes that are read so that the connection can be reused, and the time for it. */
+/** Bytes of a body that are returned, bytes that are read so that the connection can be reused, and time for it all. */
 interface Beginning {
   readonly keptBytes: number
   readonly readBytes: number
@@ -84,7 +84,7 @@ export interface Exchange {
   readonly clientAt: (addresses: ReadonlyArray<string> | undefined) => HttpClient.HttpClient
 }
 
-/** Usual limit of an answer; the longest one to most calls, the hashes of a node's children, is far below. */
+/** Usual limit of an answer, far above the longest usual answer: the hashes of a node's children. */
 export const usualMostBytes = 64 * 1024 * 1024
 
 export const json = "application/json"

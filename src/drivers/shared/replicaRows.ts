@@ -34,7 +34,7 @@ export const storedRecord = (id: RecordId, version: number, doc: Obj): StoredRec
   }
 }
 
-/** An end of a page: at this text, or if `open` beyond it. */
+/** A bound of a page; `open`: the text itself is excluded. */
 interface Edge {
   readonly text: string
   readonly open: boolean

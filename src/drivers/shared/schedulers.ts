@@ -24,7 +24,10 @@ export class Schedulers {
     return this.urls[this.at]!
   }
 
-  /** Fails with the last failure when each has been asked once. `passes`: a failure for which the next one is asked. */
+  /**
+   * Fails with the last failure when each has been asked once. `passes`: whether a failure lets the next scheduler be
+   * asked.
+   */
   ask<A, E, R>(call: (url: string) => Effect.Effect<A, E, R>, passes: (error: E) => boolean): Effect.Effect<A, E, R> {
     const { length } = this.urls
     const attempt = (left: number): Effect.Effect<A, E, R> =>
@@ -35,7 +38,7 @@ export class Schedulers {
           if (this.at === asked) this.at = (asked + 1) % length
         }
         return call(this.urls[asked]!).pipe(
-          // An interrupted caller has waited long enough.
+          // The caller gave up: this scheduler takes too long, so later calls ask the next one.
           Effect.onInterrupt(() => Effect.sync(next)),
           Effect.catchAll((error) => {
             if (!passes(error)) return Effect.fail(error)

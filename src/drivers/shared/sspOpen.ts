@@ -1,8 +1,8 @@
 /**
  * Opens answers of SSPs by callback, for a client whose secret the scheduler has checked itself.
  *
- * The scheduler's own secret is sent, and only where it may be read (D15): without it the SSP would refuse, so there is
- * no call at all.
+ * The scheduler's own secret is sent, and only where it may be read (D15). Elsewhere no call is made, because the SSP
+ * would refuse a call without the secret.
  */
 import { Duration, Effect, type Redacted } from "effect"
 import { bearerOf } from "../../node/http/bearer.ts"

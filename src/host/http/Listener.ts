@@ -54,7 +54,7 @@ export interface ListenOptions {
 /** Time for requests in flight after a stop; the process gives up at 10 s. */
 const drainMs = 8000
 
-/** Node looks for late requests at intervals; a short limit must not be overrun many times. */
+/** Node looks for late requests at intervals, which are short beside the limit, so that none exceeds it by far. */
 const checkEveryMs = (limitMs: number): number => Math.min(30_000, Math.max(100, limitMs / 4))
 
 const serverOptions = (limitMs: number) => ({
@@ -145,7 +145,7 @@ export class Listener {
   private readonly server: Server
   private readonly connections: Connections
   private served: Served | undefined
-  /** How requests of earlier nodes end. */
+  /** For each earlier node, the function that waits for its requests. */
   private readonly finishing = new WeakMap<Served, FinishRequests>()
   private port: number | undefined
   private stopped = false

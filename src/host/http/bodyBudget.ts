@@ -21,10 +21,13 @@ interface BodyBounds {
   readonly perAddress: number | undefined
 }
 
-/** Bytes that an SSP allows beyond its largest body; with an eighth for the overhead of chunks one body always fits. */
+/**
+ * Bytes beside the largest body that an SSP allows for its envelope; with an eighth for the overhead of chunks one body
+ * always fits.
+ */
 const envelopeBytes = 65_536
 
-/** One address without a secret gets one part in so many of the total. */
+/** If callers need no secret, the total is divided by this number for one address. */
 const shareOfStranger = 4
 
 export const boundsOf = (total: number, maxBodyBytes: number, isOpen: boolean): BodyBounds => {

@@ -8,10 +8,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { createGzip } from "node:zlib"
 
-/** An answer shorter than this is one packet either way. */
+/** Least length of an answer that is compressed: a shorter one is one packet either way. */
 const minBytes = 1024
 
-/** A third of the time of zlib's default level, for a tenth more bytes. */
+/** Level of compression: a third of the time of zlib's default level, for a tenth more bytes. */
 const level = 1
 
 const path = /^\/view\/[^/?#]+(?:\?|$)/

@@ -2,8 +2,8 @@
  * Reads request bodies from Node's own messages: bounded, by callback, and so that a refusal reaches the client.
  *
  * Beyond the limit bytes are read and dropped: a connection closed with unread bytes is reset, and the client would not
- * see the 413. The server's request time-out ends such a read; if the server holds too many unfinished bodies already,
- * a second does.
+ * see the 413. Such a read ends with the server's request time-out, or after one second if the server holds too many
+ * unfinished bodies already.
  */
 
 import { isUtf8 } from "node:buffer"
@@ -14,7 +14,7 @@ import type { NoText } from "../../ports/Front.ts"
 import { BodyRefused, RequestBody } from "../../ports/RequestBody.ts"
 import { accountOf } from "./bodyBudget.ts"
 
-/** Plain data, made once: an error per request, even an unused one, is a tenth of its cost. */
+/** Plain data, made once: an error made for each request, even an unused one, is a tenth of the request's cost. */
 const tooLarge: NoText = { reason: "too large" }
 /** How long a client that is refused for the load may go on sending before it is cut. */
 const lingerMs = 1000

@@ -1,7 +1,7 @@
 /**
  * The scheduler's calls to SSPs (`ports/SspClient.ts`) on bare connections.
  *
- * Bare as in `exchange.ts`: each event that comes alone is a delivery to each SSP.
+ * Bare connections as in `exchange.ts`, because an event that arrives alone costs one delivery to each SSP.
  */
 import { Effect, Layer } from "effect"
 import * as HttpSspClient from "../../drivers/httpSspClient.ts"
@@ -10,7 +10,7 @@ import type { Names } from "../../ports/Names.ts"
 import type { Options, SspClient } from "../../ports/SspClient.ts"
 import * as Exchange from "./exchange.ts"
 
-/** With an authority of the cluster SSPs are called over TLS only. */
+/** If the cluster has a certificate authority, SSPs are called over TLS only. */
 export const layer = ({
   tls,
   ...options

@@ -25,7 +25,9 @@ interface ConnectOptions {
   readonly lookup?: LookupFunction
 }
 
-/** Without an authority: against those that the machine trusts, and without a certificate. */
+/**
+ * Without an authority of the cluster: verifies by the authorities that the machine trusts, and shows no certificate.
+ */
 export const connectorOf = (tls: Tls | undefined, options: ConnectOptions): buildConnector.connector => {
   const plain = { minVersion, maxCachedSessions: 0, ...options } as const
   if (tls?.isMutual !== true) return buildConnector(plain)

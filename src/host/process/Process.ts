@@ -20,7 +20,7 @@ const leave = (code: number): void => {
   process.stdout.write("", () => process.stderr.write("", () => process.exit(code)))
 }
 
-/** Set by {@link endWithin}: a stop asked for before it is not clean any more. */
+/** Set by {@link endWithin}: from then on a stop that was asked for before ends with this fault too. */
 let ending: StartFault | undefined
 
 const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
@@ -35,7 +35,7 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return 1
 }
 
-/** Effect counts its fibers: five figures for each, which are shown nowhere and cost every small piece of work. */
+/** Switches off Effect's own metrics of fibers: five figures for each, which nothing shows and which cost time. */
 const withoutCounts = RuntimeFlagsPatch.disable(RuntimeFlags.RuntimeMetrics)
 
 /** Runs `program`; a first SIGTERM or SIGINT (on a terminal SIGHUP too) interrupts it, a second ends the process. */

@@ -28,7 +28,7 @@ const pauseMs = 1_000
 const pauseFactor = 20
 /** Interval of looks at the pages, in an idle process too; one takes some 20 µs. */
 const lookMs = 250
-/** Least pause between two looks at the limit under load: 100 MB come in 250 ms. */
+/** Least pause between two looks under load, where 100 MB may come in 250 ms. */
 const lookAgainMs = 5
 /** The pages are near the limit when less than this, or this share of it, is left: a large request takes as much. */
 const nearBytes = 6 * mebibyte
@@ -144,7 +144,7 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   }
   const again = (ms: number): void => {
     timer = setTimeout(() => {
-      // Cleared only after the collection: its report would start a second chain of timers, and those would double.
+      // The timer is cleared only after the collection, whose report would otherwise start a second timer.
       const pause = memory.isFull ? Math.max(pauseMs, pauseFactor * collect()) : undefined
       timer = undefined
       if (pause !== undefined) again(pause)

@@ -13,8 +13,8 @@ import * as Heap from "./heap.ts"
 
 const windowMs = 10_000
 /**
- * Interval of the runtime's measurements; a delay counts beyond it. Each one wakes the process: at 10 ms they are most
- * of an idle process's work, and a shorter delay does not matter over a network.
+ * Interval of the runtime's measurements; of a delay only the part beyond this interval counts. Each measurement wakes
+ * the process: at 10 ms they are most of an idle process's work, and a shorter delay does not matter over a network.
  */
 const resolutionMs = 50
 

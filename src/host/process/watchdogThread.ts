@@ -24,7 +24,7 @@ export interface ThreadData {
   readonly exitCode: number
 }
 
-/** Interval of looks: that of the beats, since each one costs an idle process. */
+/** Interval of looks, the same as that of the beats: each look costs an idle process, and more would show no more. */
 const everyMs = 100
 /** Time for the main thread to exit when it is told to. */
 const leaveWithinMs = 1000

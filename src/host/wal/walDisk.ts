@@ -42,8 +42,8 @@ export interface WalDisk {
 }
 
 /**
- * Longest synchronous write: a copy into the machine's memory; a thread for it takes longer, and every caller whose
- * event is in it waits.
+ * Longest synchronous write, which is a copy into the machine's memory. A thread for it takes longer, and every caller
+ * whose event is in the write waits.
  */
 const inPlace = 256 * 1024
 

@@ -53,8 +53,8 @@ export class WalLog {
   /** Set if names have changed and may not be on the disk. */
   private unsyncedFolder = true
   /**
-   * Appends that arrive while a flush is under way share the next one. None waits for others: the scheduler, which
-   * appends most, has gathered a batch before.
+   * Appends that arrive while a flush is under way share the next one. No append waits for later ones: the scheduler,
+   * which appends most, has gathered a batch already.
    */
   private readonly group = new GroupCommit<Append>({
     sizeOf: ({ length }) => length,

@@ -34,8 +34,8 @@ export interface CutTail {
 export interface LoadedWal {
   readonly logId: string
   /**
-   * In order. The last one is the growing one, unless the process crashed between creating it and naming the one
-   * before.
+   * The files in order. The last one is the growing one, unless the process crashed between creating it and renaming
+   * the one before.
    */
   readonly segments: ReadonlyArray<Segment>
   readonly tail: CutTail | undefined

@@ -111,7 +111,7 @@ const idleMs = 300
 const listenMs = 8
 /** Above so many rows in one read, or notifications within a second, reading without a live query is cheaper. */
 const manyRows = 100
-/** How long the reader then does without a live query. */
+/** How long the reader then works without a live query. */
 const calmMs = 5_000
 /** Pauses while there is no change table, and while the sink is closed. */
 const absentMs = 1_000

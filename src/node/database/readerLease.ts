@@ -46,7 +46,7 @@ export class ReaderLease {
 
   /**
    * Waits for the lease. Answers the position that this store noted when rows were last taken; undefined if another
-   * service came between, or if it is unknown.
+   * service has held the lease since, or if the position is unknown.
    */
   readonly hold: Effect.Effect<number | undefined, UpstreamError> = Effect.suspend(() => {
     const { lease } = this.upstream
@@ -57,7 +57,8 @@ export class ReaderLease {
     return Effect.gen(this, function* () {
       const was = yield* this.remembered
       const token = yield* uuid
-      // Stored before the question: a process that is killed before the answer holds the lease under this token.
+      // The token is stored before the question: a process that is killed before the answer holds the lease under this
+      // token.
       yield* this.remember([...was, token].slice(-maxTokens))
       let told: string | undefined
       for (;;) {
@@ -169,7 +170,9 @@ export class ReaderLease {
     )
   })
 
-  /** Lets others in at once; if the database cannot be reached, they wait for the lease to lapse. */
+  /**
+   * Lets other services take the lease at once; if the database cannot be reached, they wait for the lease to lapse.
+   */
   readonly release: Effect.Effect<void> = Effect.suspend(() => {
     const { token } = this
     this.token = undefined

@@ -183,8 +183,8 @@ export class SchemaWatch {
   }
 
   /**
-   * Reads new tables. If changes are posted, one under way may be newer than the read, so a compare looks twice
-   * instead.
+   * Reads new tables. If changes are posted, a change under way may be newer than the read, so the tables are compared
+   * instead, which looks twice.
    */
   private readFresh(schema: DatabaseSchema): Effect.Effect<void, { readonly message: string }> {
     return Effect.gen(this, function* () {

@@ -38,9 +38,9 @@ interface Carrying<E> {
 }
 
 /**
- * `/view/register` and `/view/unregister` for the client that the database names. The database checked the view's owner
- * when the call was made; a view registered since is checked here, so that of two clients with one id the second gets
- * nothing.
+ * Carries calls out as `/view/register` and `/view/unregister` do, for the client that the database names. The database
+ * checked the view's owner when the call was made; a view registered since is checked here, so that of two clients with
+ * one id the second gets nothing.
  */
 export const makeCarryOut =
   <E>({ maxBytes, ownerOf, register, unregister }: Carrying<E>) =>

@@ -1,6 +1,5 @@
 /**
- * The figures that every node has (D34): of its process, its heap and its tasks. What else a node counts it gives
- * itself.
+ * The figures that every node has (D34): of its process, its heap and its tasks. A node adds its own figures to them.
  */
 import { Effect, Layer } from "effect"
 import type { Memory } from "../../core/record/memory.ts"
@@ -12,11 +11,11 @@ import { Progress, running } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { steadyMs } from "../../ports/Turn.ts"
 
-/** Nothing where the heap is not watched. */
+/** Figures of the heap; none if the heap is not watched. */
 const ofMemory = ({ isFull, limitBytes, usedBytes }: Memory): Core.Readings =>
   limitBytes === Infinity ? {} : { memoryUsed: usedBytes, memoryLimit: limitBytes, memoryFull: isFull ? 1 : 0 }
 
-/** Nothing where they are unknown. */
+/** Figures of the process; none if they are unknown. */
 const ofProcess = (figures: Figures | undefined): Core.Readings =>
   figures === undefined
     ? {}

@@ -59,7 +59,7 @@ type Handler<E extends Endpoint, ApiError, A> = (
 ) => Effect.Effect<A, HttpApiEndpoint.HttpApiEndpoint.Error<E> | ApiError, Scope.Scope>
 
 interface ByEffect {
-  /** The effect is not interrupted when the client leaves. */
+  /** Whether the effect goes on when the client leaves. */
   readonly isWhole?: boolean
 }
 
@@ -85,7 +85,7 @@ interface ByAttempt<E extends Endpoint, ApiError> extends ByEffect {
 
 interface ByCallback<E extends Endpoint> {
   readonly answer: (call: CallOf<E>, reply: Reply) => void
-  /** The route reads the text of the body itself. */
+  /** Whether the route reads the text of the body itself. */
   readonly isRaw?: boolean
   /** Largest body of this route; absent for the server's limit. */
   readonly maxBodyBytes?: number

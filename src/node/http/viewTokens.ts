@@ -20,7 +20,7 @@ interface ViewTokenParts {
 interface GivenFor {
   readonly subject?: string | undefined
   readonly ttlMs?: number | undefined
-  /** For one stream, once, within 30 s. */
+  /** Whether the token is a ticket: for one stream, once, within 30 s. */
   readonly isTicket?: boolean | undefined
 }
 

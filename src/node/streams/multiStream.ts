@@ -39,7 +39,10 @@ export interface MultiStreamParts {
   readonly follow: (view: string, after: string | undefined, take: TakePieces) => FollowedView | WireError
 }
 
-/** Follows a view once a registration under way has ended; undefined if none is, as `wait` answers false. */
+/**
+ * Follows a view once the registration under way has ended; undefined if none is under way, in which case `wait`
+ * answers false.
+ */
 export const followWhenSettled = (
   follow: () => FollowedView | WireError,
   take: TakePieces,
@@ -82,7 +85,7 @@ export class MultiStream {
   private readonly places: Array<Place | undefined> = []
   /** Whether the client has taken all bytes. */
   private keepsUp = true
-  /** Work of the places that wait until it has, by number; first come, first served. */
+  /** Work of the places that wait until the client has taken all bytes, by number; first come, first served. */
   private readonly waiting = new Map<number, () => void>()
   /** Number of views that are followed, or wait to be. */
   live = 0

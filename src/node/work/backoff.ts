@@ -6,7 +6,10 @@
 import { Effect, Either, Random } from "effect"
 import { type Backoff, ceilingMs } from "../../core/backoff.ts"
 
-/** Sleeps; `failures`: number in a row, from 0 or from 1 as the caller likes its first ceiling. */
+/**
+ * Sleeps; `failures`: number of failures in a row. A caller that counts from 1 and not from 0 begins with a higher
+ * ceiling.
+ */
 export const pause = (backoff: Backoff, failures: number): Effect.Effect<void> =>
   Effect.flatMap(Random.next, (part) => Effect.sleep(Math.ceil(part * ceilingMs(backoff, failures))))
 

@@ -34,7 +34,7 @@ class Exclusive {
 export class GroupCommit<W extends object> {
   private queue: Array<W | Exclusive> = []
   private pending = 0
-  /** A cycle runs or is scheduled. */
+  /** Whether a cycle runs or is scheduled. */
   private busy = false
   /** Turns waited for the next batch, and the length of the queue in the last of them. */
   private turns = 0

@@ -54,7 +54,7 @@ export const listenerOf = (config: SchedulerConfigShape) =>
     answersAnybody: config.openTo === "anybody"
   })
 
-/** Serves over stores and drivers until the process is told to stop; `begun` runs once it answers. */
+/** Serves over stores and drivers until the process is told to stop; `begun` runs once the scheduler answers. */
 export const serveOn = (
   config: SchedulerConfigShape,
   metrics: Telemetry.Layers["metrics"],

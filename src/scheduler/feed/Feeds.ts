@@ -341,9 +341,9 @@ class Open implements FeedsShape {
   }
 
   /**
-   * Whether the pool must know now: if the slowest SSP that answers wait for has advanced, since no answer can go
-   * before, and with many SSPs each decision costs more than it brings; or if an SSP that no answer waits for has,
-   * which may make it ready.
+   * Whether the pool must know the positions now: when the slowest SSP that answers wait for has advanced, since no
+   * answer can go before, and one decision for each SSP would cost more than it brings; or when an SSP that no answer
+   * waits for has advanced, which may make it ready.
    */
   private isDue(): boolean {
     let through = Infinity,

@@ -55,7 +55,9 @@ export const info = (state: State.State, schedulerId: string): typeof Info.Type 
   }))
 ]
 
-/** Events that this scheduler's replica lacks: behind the member of the log that has applied most. */
+/**
+ * Number of events that this scheduler's replica lacks beside the replica of the log's member that has applied most.
+ */
 const waitingOf = ({ members }: LogStatus, applied: number): number =>
   Math.max(0, members.reduce((most, member) => Math.max(most, member.applied), 0) - applied)
 

@@ -47,7 +47,7 @@ type Holds = (change: Change, known: Version.Known | undefined) => boolean
 /** How a caller's changes are treated. */
 interface Taking {
   readonly holds?: Holds | undefined
-  /** The caller needs the changes durable only, and does not wait for SSPs. */
+  /** `durable`: the caller is answered when the changes are durable, and does not wait for SSPs. */
   readonly answers?: "durable" | undefined
   /** Whether the changes are one step, which SSPs show at once. */
   readonly asOne?: boolean | undefined
@@ -266,8 +266,8 @@ class Pipeline {
     if (this.owed !== undefined) this.group.wake()
   }
 
-  // `fnUntraced` once per class: V8 keeps what a generator function made for each batch closes over, every request,
-  // until a full collection.
+  // `fnUntraced` is called once per class: a generator function made for each batch would keep all requests of the
+  // batch in memory until a full collection.
   private readonly commit = Effect.fnUntraced(
     function* (this: Pipeline, taken: ReadonlyArray<Work>) {
       if (this.owed !== undefined) yield* this.settle(this.owed)
@@ -404,7 +404,10 @@ const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
   return [...ids.values()]
 }
 
-/** Refuses all but deletes while the heap is full: the size of a record before its change is on disk here. */
+/**
+ * Refuses all but deletes while the heap is full: whether a change shrinks its record is unknown, as records are on
+ * disk.
+ */
 const outOfMemory = (heap: HeapShape, arrived: ReadonlyArray<Event.ReceivedChange>): Errors.Overloaded | undefined => {
   const memory = heap.memory()
   return memory.isFull && arrived.some(({ change: { op } }) => op !== "DELETE")

@@ -102,7 +102,10 @@ const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void
 
 const none: Assigned = { to: () => undefined, undo: Effect.void }
 
-/** The SSP to name in the change of a job; empty if no change has told the SSP of it, so that it must be called. */
+/**
+ * The SSP to name in the change of a job; empty if no change has told an SSP of the job, so that the SSP must be
+ * called.
+ */
 const sspOfJob = (state: State.State, id: string): string =>
   State.job(state, id)?.told === true ? (State.assigneeOf(state, id) ?? "") : ""
 

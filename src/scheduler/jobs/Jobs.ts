@@ -107,8 +107,8 @@ const find = (
   Effect.mapBoth(replica.current([id]), { onSuccess: (found) => found.get(id.text), onFailure: failedReading })
 
 /**
- * Makes one change through ingest, if the record still has this version and `still` agrees; answers whether, once it is
- * durable: an SSP that reports a job has a slot waiting.
+ * Makes one change through ingest, if the record still has this version and `still` agrees; answers whether it did,
+ * once the change is durable: an SSP that reports a job holds a slot until then.
  */
 const write = (
   { ingest, schema }: JobsDependencies,

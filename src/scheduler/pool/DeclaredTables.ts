@@ -1,8 +1,8 @@
 /**
- * Definitions of the database as of the end of the log: their types type a record that comes as JSON (D1 rule 2, D28).
+ * Definitions of the database as of the end of the log: a record that comes as JSON is typed by them (D1 rule 2, D28).
  *
- * They are a record of the log (D57), so that replica, log and SSPs adopt a new definition at the same change. Before
- * the first such record the types of the last clone count.
+ * Definitions are a record of the log (D57), so that replica, log and SSPs adopt a new definition at the same change.
+ * Before the first such record the types of the last clone count.
  */
 import { Context, Effect, Layer } from "effect"
 import type * as Change from "../../core/record/change.ts"

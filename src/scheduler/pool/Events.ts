@@ -153,7 +153,7 @@ export class Events {
     while (this.first <= this.last) this.drop()
     this.first = seq + 1
     this.last = seq
-    // Events between were not seen here, so previous positions are unknown.
+    // The events between were not seen here, so the previous position in each table is unknown.
     this.lastOf.clear()
   }
 }

@@ -11,7 +11,7 @@ import * as Interest from "../../core/surql/syntax/interest.ts"
 import { parseSelect } from "../../core/surql/syntax/parse.ts"
 import { isObj, type Value } from "../../core/surql/values/value.ts"
 
-/** A longer query takes the scheduler too long to parse. */
+/** Longest query that the scheduler parses: a longer one would take it too long. */
 const maxLength = 16_384
 /** Limits: queries whose reported tables are remembered, and tables of one query. */
 export const maxReported = 1000

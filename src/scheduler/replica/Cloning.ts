@@ -101,8 +101,8 @@ export const recordsInStretch = (
 ): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> =>
   Effect.gen(function* () {
     const found = new Map<string, ReplicaRecord>()
-    // About as many as the database has in the stretch: few if they are large. Behind the table's last key there may be
-    // many.
+    // Records read at once: about as many as the database has in the stretch, few if they are large. Behind the table's
+    // last key there may be many.
     const size = last === undefined ? Math.max(100, length + 1) : length + 1
     for (let from = after; ; ) {
       const records = yield* replica.records(table, from, size)

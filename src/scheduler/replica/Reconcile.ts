@@ -104,7 +104,7 @@ export const replicaSide = (
   }
 }
 
-/** Pause between two looks whether SSPs have taken the steps before, and most looks. */
+/** Pause between two checks whether SSPs have taken the earlier steps, and most checks. */
 const lacking = { lookMs: 50, looks: 200 }
 
 /**

@@ -20,7 +20,7 @@ export class QueryBusy extends Data.TaggedError("QueryBusy")<{
 const atOnce = 8
 const waitingAtMost = 256
 
-/** One part in so many of the heap for all queries, unless a setting says how much. */
+/** All queries together may take the heap's size divided by this number, unless a setting says how much. */
 const heapShare = 4
 
 export interface TotalLimits extends Limits {

@@ -310,7 +310,7 @@ export class LeaderElection implements LeadershipShape {
         isAway = false
         const row = answer.right
         this.seen(row)
-        // A row that names this process is a term of its own, even if its replica could not lead.
+        // A row that names this process as leader is a term of this process, even if its replica could not lead.
         if (row.leader === this.self || follower.canLead(row))
           yield* this.tell({ tag: "Looked", sentAt, frame: row, standing: this.reach?.standing ?? "near" })
         if (yield* Deferred.isDone(this.won)) break

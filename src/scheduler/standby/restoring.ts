@@ -34,7 +34,7 @@ const faultOf = (snapshot: Snapshot, logId: string, { keptAfter }: LogRow): stri
 /** Why no snapshot could be restored, one fault for each source. */
 export interface MissingSnapshot {
   readonly faults: ReadonlyArray<string>
-  /** Some snapshot did not fit on this disk. */
+  /** Whether a snapshot did not fit on this disk. */
   readonly isFull: boolean
 }
 

@@ -26,7 +26,7 @@ interface TailOptions {
   readonly replicaDbPath: string
   readonly leaseMs: number
   readonly snapshotTimeoutSecs: number
-  /** Records that are lost can be cloned from a database. */
+  /** Whether lost records can be cloned from a database. */
   readonly canClone: boolean
   /** The replica as a file, and the sources of snapshots. */
   readonly own: ReplicaFileShape

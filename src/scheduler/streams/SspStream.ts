@@ -65,7 +65,7 @@ export class SspStream {
     private readonly parts: SspStreamParts
   ) {
     this.format = parts.format
-    // In the next turn, so that all views added in this one are in the opening.
+    // The stream opens in the next turn, so that the opening names all views added in this turn.
     parts.start(Effect.andThen(Effect.yieldNow(), () => this.open()))
   }
 

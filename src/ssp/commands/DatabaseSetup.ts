@@ -65,7 +65,7 @@ const urlOf = (config: Config, { url }: SetupOptions, mode: Feed.FeedMode): Effe
     : Effect.succeed(config.advertisedUrl(config.listen.port))
 }
 
-/** Whether a database on another machine would be told to post to its own. */
+/** Whether the URL is local while the database is on another machine, which would then post to itself. */
 const misses = (url: string, storeAddr: string | undefined): boolean => {
   const store = storeAddr === undefined ? undefined : Address.store(storeAddr)
   const isLocal = (address: string): boolean => /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(new URL(address).hostname)

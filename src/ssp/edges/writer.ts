@@ -35,7 +35,7 @@ const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
  * see a user's transaction whole or not at all. Half a second of the database's time.
  */
 const batchSize = 5_000
-/** Batch size after a failure, as by a conflict with a registration refreshed meanwhile. */
+/** Batch size after a failure, for instance a conflict with a registration that was refreshed meanwhile. */
 const carefulSize = 500
 /**
  * A flush waits until no edge has come for a millisecond, and this long at most: a burst is one write, and the user's
@@ -76,7 +76,7 @@ interface WrittenView {
   lost: boolean
   /** Edges that the database has refused since the last compare. */
   refused: RefusedEdges | undefined
-  /** A refusal was logged, and its end was not yet. */
+  /** Whether a refusal was logged and its end was not yet. */
   isToldOf: boolean
 }
 
@@ -288,7 +288,8 @@ class Writer implements EdgesShape {
         this.queue.back()
         this.failures++
         this.done.failures++
-        // A conflict with the user's own transaction is not logged, and neither is every attempt.
+        // A transient first failure, as by a conflict with the user's own transaction, is logged for debugging only,
+        // and so are most repeated ones.
         const say =
           this.failures === 3
             ? Effect.logWarning

@@ -180,7 +180,7 @@ class Created {
     if (position !== undefined && !this.at.has(id.text)) this.at.set(id.text, position.seq)
   }
 
-  /** Position from a handover call, which may arrive after the change that creates a later job of this id. */
+  /** Notes the position from a handover call, which may arrive after the change that creates a later job of this id. */
   told(ref: RecordId, seq: number): void {
     this.at.set(ref.text, Math.max(seq, this.at.get(ref.text) ?? 0))
   }

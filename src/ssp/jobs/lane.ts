@@ -18,11 +18,11 @@ export interface LaneJob {
   heldUntilMs: number | undefined
   /** Trace context of the call that offered the job. */
   readonly traceparent: string | undefined
-  /** The back-off before the next attempt has passed. */
+  /** Whether the back-off before the next attempt has passed. */
   waited: boolean
   /** Set if the job was offered while it ran: its record may have changed, so the job is offered again afterwards. */
   again: { readonly traceparent: string | undefined } | undefined
-  /** The job's record was deleted while the job ran. */
+  /** Whether the job's record was deleted while the job ran. */
   isDeleted: boolean
 }
 
@@ -90,7 +90,7 @@ export class Lane {
     for (let n = this.free; n > 0; n--) {
       const entry = this.retries.shift() ?? (this.head < this.queue.length ? this.queue[this.head++] : undefined)
       if (entry === undefined) break
-      // Forgotten while it was queued.
+      // The job was forgotten while it was queued.
       if (this.known.get(entry.ref.text) !== entry) {
         n++
         continue

@@ -22,7 +22,7 @@ interface Entry {
   readonly status: JobStatus
   readonly errors: ReadonlyArray<Value>
   readonly content: string
-  /** The assignment ended while the job ran: the call goes on, and the job is not called again. */
+  /** Whether the assignment ended while the job ran: the call goes on, and the job is not called again. */
   readonly disowned?: boolean
 }
 

@@ -12,15 +12,15 @@ import { viewKey } from "../../core/view/viewId.ts"
 import type { Views } from "../views/Views.ts"
 import { Overloaded, type ViewRegistration } from "../viewTypes.ts"
 
-/** Ended assignments that are remembered; no call is delayed by so many others. */
+/** Most ended assignments that are remembered: no call arrives later than so many others. */
 const maxGone = 100_000
 
 interface Unregistration {
   readonly id: string
   readonly assignment?: number | undefined
-  /** Another SSP has the view or will: its rows in the database stay. */
+  /** Whether another SSP has the view or will have it: its rows in the database stay. */
   readonly moved?: boolean | undefined
-  /** The transaction that deletes the database row waits for the answer and holds the row's lock. */
+  /** Whether the transaction that deletes the database row waits for the answer and holds the row's lock. */
   readonly deleted?: boolean | null | undefined
 }
 

@@ -81,14 +81,15 @@ const makeAttempts = (
 
     const swapIn = (joined: Following.AcceptedRegistration, pulled: Bootstrap.PulledSnapshot) =>
       Effect.gen(function* () {
-        // Before `replace`, so that a view placed earlier, and still filling, finds that its assignment has ended.
+        // Called before `replace`, so that a view placed earlier, and still filling, finds that its assignment has
+        // ended.
         const placed = assignments.clear()
         yield* views.replace({ ...pulled, stays: (key) => !placed(key), definitions: pulled.defined?.definitions })
         types.declare(pulled.defined?.tables ?? pulled.tables)
         yield* Effect.logInfo(
           `bootstrapped at position ${pulled.position.seq} of the scheduler's log: ${pulled.records.length} records`
         )
-        // Before a view is placed here, which asks for its tables.
+        // Called before any view is placed here, because a placed view asks for its tables.
         yield* tables.begin(joined, pulled)
         yield* membership.tell({ tag: "Loaded", attempt: joined.attempt })
       })

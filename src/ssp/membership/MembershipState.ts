@@ -25,9 +25,9 @@ export class MembershipState {
   /** Fails when this process must end. */
   readonly stopped = Deferred.unsafeMake<never, StartFault>(FiberId.none)
   wasRegistered = false
-  /** The scheduler knows the specification alone, so it is sent no extension (D77). */
+  /** Whether the scheduler knows the specification alone, so that it is sent no extension (D77). */
   isPlain = false
-  /** A registration was sent, and may be accepted although it is not answered. */
+  /** Whether a registration was sent that may be accepted although it is not answered. */
   isAsking = false
   /** Resolved by the first registration. */
   readonly registered = Deferred.unsafeMake<void>(FiberId.none)

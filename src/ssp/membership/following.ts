@@ -19,7 +19,7 @@ import { TablesJoining } from "../viewTypes.ts"
 import type { Assignments } from "./Assignments.ts"
 import type { MembershipState } from "./MembershipState.ts"
 
-/** `push`: this SSP follows no feed; `every`: all tables. */
+/** Tables that a registration asks for. `push`: this SSP follows no feed; `every`: all tables. */
 type Wanted = ReadonlySet<string> | "every" | "push"
 
 /** An accepted registration. `feeds`: this SSP follows the scheduler's feed. */

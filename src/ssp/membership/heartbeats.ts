@@ -2,9 +2,8 @@
  * Heartbeats: one every `HEARTBEAT_INTERVAL_MS` from the first registration on, in every state (D19), with figures of
  * this process (D24).
  *
- * Heartbeats do not wait for each other: one that hangs must not delay the next. Their time limit is long: a slow
- * scheduler hears them late, which is no silence; with a short one a busy scheduler lost its SSPs, and their bootstraps
- * made it busier.
+ * Heartbeats do not wait for each other: one that hangs must not delay the next. Their time limit is long, because a
+ * busy scheduler reads them late: with a short limit it lost its SSPs, and their bootstraps made it busier.
  */
 import { Deferred, Duration, Effect, FiberSet } from "effect"
 import type { HeartbeatAnswer } from "../../core/cluster/enrolment.ts"

@@ -44,8 +44,8 @@ export class RegistrationSync {
   })
 
   /**
-   * The same while clients come and go: a difference must last for a moment. Registrations of other SSPs are left
-   * alone.
+   * Does the same as {@link restore} while clients come and go: a difference counts only if it lasts for a moment.
+   * Registrations of other SSPs are left alone.
    */
   readonly follow: Effect.Effect<void, Failure> = Effect.gen(this, function* () {
     const free = ({ key, owner, surql }: OwnedRegistration): boolean =>

@@ -58,7 +58,7 @@ export class Acknowledgements {
     }
   })
 
-  /** False: no long request is open. */
+  /** Sends the position as a line of the long request; false: no long request is open. */
   private speak(): boolean {
     return this.request?.send(this.position()) === true
   }

@@ -82,7 +82,7 @@ export class TableFollower {
   /** Message for each table that had no room in memory when it was last read. */
   private readonly tooLarge = new Map<string, string>()
   private isAll: boolean
-  /** Every table was asked for, because all are needed. */
+  /** Whether every table was asked for, because all are needed. */
   private isListed: boolean
   private pull: (table: string) => void = () => {}
 

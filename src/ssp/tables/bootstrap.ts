@@ -56,7 +56,10 @@ const slotBytes = 128
 /** Pauses between attempts at one page. */
 const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 millis")), Schedule.recurs(4))
 
-/** A query that fails at the scheduler (500) fails again: the answer is too long for example. */
+/**
+ * Whether the same query may succeed later. A query that fails at the scheduler (500) fails again: its answer is too
+ * long, for example.
+ */
 const passing = ({ reason, status }: SchedulerError): boolean =>
   status !== 500 && ["unreachable", "overloaded", "notLeader"].includes(reason)
 
@@ -73,7 +76,7 @@ type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError |
 
 /**
  * The statement's value, if the answer lists statements with status, time and result as the database does. A record
- * differs by its id.
+ * with such fields also has an id, and is the value itself.
  */
 const resultOf = (answer: Value): Value => {
   const [only, ...others]: ReadonlyArray<Value> = Array.isArray(answer) ? answer : []

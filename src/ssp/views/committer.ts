@@ -44,7 +44,7 @@ export interface CommitWork {
    * of this work only.
    */
   readonly still?: (change: Change) => boolean
-  /** The changes are one step, whatever their positions: each view gets one delta for all. */
+  /** Whether the changes are one step, whatever their positions: each view gets one delta for all. */
   readonly asOne?: boolean
   /**
    * Position behind the changes, which are known to be complete up to there for the tables held here, in whole steps

@@ -87,7 +87,7 @@ export class ParsedQueries {
     return Either.right(typed)
   }
 
-  /** Key of the definitions that a query uses: with an equal key it is planned alike. Empty if it uses none. */
+  /** Key of the definitions that a query uses: equal keys mean equal plans of the query. Empty if it uses none. */
   usesOf({ params, surql }: Pick<ViewRegistration, "surql" | "params">): string {
     const parsed = this.parse(surql)
     if (Either.isLeft(parsed)) return `refused: ${parsed.left.message}`
@@ -208,7 +208,7 @@ export const fillStored = (
     () => Effect.interrupt
   )
 
-/** Warns that a stored view is `what`, as `kept but not served`, and why. */
+/** Warns about a stored view that is not served, and why; `what`: its state, as `kept but not served`. */
 export const warnRefused = ({ id }: StoredView, what: string, why: NotServed): Effect.Effect<void> =>
   Effect.logWarning(
     `view ${id} is ${what}: ${why.message}${"line" in why ? ` (line ${why.line}, column ${why.column})` : ""}`

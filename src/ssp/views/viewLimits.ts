@@ -52,7 +52,7 @@ export interface ViewLimits extends StreamLimits {
   readonly viewBytesTotal: number
 }
 
-/** The rows of views may take one part in so many of the heap, and so may one result that is written out. */
+/** The heap's size divided by this number limits the rows of all views, and one result that is written out. */
 const heapShare = 3
 
 /** The limits in a heap of `heapBytes`. */

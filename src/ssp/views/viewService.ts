@@ -306,7 +306,7 @@ class ViewService {
   }
 
   readonly free: Views["Type"]["free"] = (id, query) =>
-    // How often the other writes since then would have changed the view is not known (D23).
+    // How often writes since then would have changed the view is not known, so each of them is counted (D23).
     this.quarantined.free(id, query, (view) =>
       this.turns.inTurn(
         view.key,
@@ -533,7 +533,7 @@ class ViewService {
     return Either.left(this.quarantined.why(key, id) ?? new ViewNotFound({ id }))
   }
 
-  /** Tells all followers of the views the deltas of applied changes. */
+  /** Sends the followers of all views the deltas of applied changes. */
   private tell(applied: ReadonlyArray<AppliedChange>): void {
     this.streams.publish(applied)
     for (const { touched } of this.edges.present ? applied : [])

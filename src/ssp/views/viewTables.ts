@@ -34,7 +34,7 @@ export interface HeldTables {
 /** Changes of the scheduler's feed, known to be complete for the tables held here. */
 export interface FeedStep {
   readonly changes: ReadonlyArray<Change>
-  /** The changes are one step. */
+  /** Whether the changes are one step. */
   readonly asOne: boolean
   readonly position: Omit<StoredPosition, "writes">
 }

@@ -43,7 +43,7 @@ export class ViewStreams {
   /** Feeds that flush in the next turn. */
   private due = new Set<Feed>()
   private streams = 0
-  /** Drops the rows that ended streams have left, for ever. */
+  /** Drops rows that no stream has followed for a while, again and again. */
   readonly sweeping: Effect.Effect<never>
 
   constructor(parts: ViewStreamsParts) {
