@@ -7,11 +7,13 @@ export type NamedTypes = { readonly [name: string]: { readonly params: object; r
 
 /** A client of named views `Views`; without type parameters, of views by id. */
 export interface Live<Views extends NamedTypes = NamedTypes> {
-  /** Follows a view by its id, until it is disposed of. Rows are as `Row` says; nothing checks that. */
+  /**
+   * Follows a view by its id, until it is disposed of. The caller states the type `Row` of the rows; it is not checked.
+   */
   follow<Row = unknown>(view: string): Followed<Row>
   /** Follows a named view of the application's handler. */
   follow<Name extends keyof Views & string>(name: Name, params: Views[Name]["params"]): Followed<Views[Name]["row"]>
-  /** The shared view, which is followed while some holder has it; for bindings. */
+  /** The view that all its holders share; it is followed while there is a holder. For bindings. */
   view(name: string, params?: object): SharedView
   /** Ends all views and connections. */
   close(): void

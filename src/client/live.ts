@@ -149,7 +149,7 @@ export class LiveClient {
     })
     let cancel = () => {}
     const later = (): void => {
-      // Random, so that pages opened together do not renew together for ever.
+      // Random, so that pages that were opened together do not keep renewing at the same moment.
       const ms = (this.#options.touchEveryMs ?? 60_000) * (0.9 + this.#world.random() / 10)
       cancel = this.#world.after(ms, () => {
         this.#touch()

@@ -27,7 +27,7 @@ const useShared = (shared: SharedView): State<unknown> => {
 /** The promise of a view's first state, shared by all renders that wait for it. */
 const firsts = new WeakMap<SharedView, Promise<void>>()
 
-/** Follows the view until there is something to show; then the component itself holds it, within the grace. */
+/** Follows the view until there is something to show; the component itself holds the view before the grace ends. */
 const first = (shared: SharedView): Promise<void> => {
   const known = firsts.get(shared)
   if (known !== undefined) return known
@@ -58,8 +58,8 @@ export function useView(live: Viewing, name: string, params?: object): State<unk
 }
 
 /**
- * The same below a `Suspense`, which shows its fallback until the first rows are there. A view that fails before it
- * had any throws an `Error` whose `cause` is the fault, for an error boundary.
+ * As {@link useView}, below a `Suspense`, which shows its fallback until the first rows are there. A view that fails
+ * before it had any throws an `Error` whose `cause` is the fault, for an error boundary.
  */
 export function useViewSuspense<Row = unknown>(live: Viewing, view: string): State<Row>
 export function useViewSuspense<Views extends NamedTypes, Name extends keyof Views & string>(

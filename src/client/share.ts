@@ -3,7 +3,7 @@
  *
  * A component renders again when its row is another object. Rows come as text and are new objects each time, so
  * unchanged parts are replaced by the earlier ones. New values are fresh from `JSON.parse` and are changed in place;
- * old ones have been shown and never are.
+ * old ones have been shown and are never changed.
  */
 
 type Fields = { [field: string]: unknown }

@@ -70,7 +70,7 @@ export class SseParser {
     return undefined
   }
 
-  /** The event that an empty line ends; undefined without data, by the standard. */
+  /** The event that an empty line completes; undefined if the event has no data, as the standard says. */
   #whole(): SseEvent | undefined {
     const event = {
       event: this.#event || "message",

@@ -306,7 +306,10 @@ export class Stream {
     this.#go("opened")
   }
 
-  /** Marks views from this place on, asked for with a position, as resumed: the server has them and no news. */
+  /**
+   * Marks the views from this place on that asked to resume and got nothing as resumed: the server has no news for
+   * them.
+   */
   #goOn(from: number): void {
     for (const view of this.#places.slice(from)) if (view !== undefined && this.#resuming.delete(view)) view.resumed()
   }

@@ -1,8 +1,8 @@
 /**
  * Levenshtein distance: how many insertions, deletions and replacements lead from one text to another.
  *
- * Here because two rooms need the same measure: the query function of that name, and the suggestion for a misspelt one.
- * Cost: the product of the lengths. Elements are what the caller split the texts into.
+ * Two callers need the same measure: the query function of that name, and suggestions for misspelt names. Cost: the
+ * product of the lengths. Elements are what the caller split the texts into.
  */
 export const levenshtein = (a: ArrayLike<string>, b: ArrayLike<string>): number => {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)

@@ -187,7 +187,7 @@ const views = HttpApiEndpoint.get("views")`/views`
     doc("List the views (extension)", "In key order, page by page, each with the SSP that maintains it.")
   )
 
-/** How a request fails that is handed on to an SSP, beside the failures of the SSP's own. */
+/** Errors of a request that the scheduler passes on to an SSP, beside the SSP's own errors. */
 const PassedOn = Schema.Union(Errors.Unauthorized, Errors.NoSspAvailable, Errors.SspNotReady, Errors.SspUnreachable)
 
 const passed =

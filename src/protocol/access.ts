@@ -2,7 +2,7 @@
  * Which callers may call an endpoint: its scope, declared with the endpoint (D15).
  *
  * One declaration, read by the guard, the OpenAPI documents and the reference page, so that they cannot differ. A
- * server with an endpoint without it does not start.
+ * server does not start if one of its endpoints declares no scope.
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Context, Option } from "effect"
@@ -19,8 +19,8 @@ export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() 
 export class TakesToken extends Context.Tag("protocol/TakesToken")<TakesToken, true>() {}
 
 /**
- * Details a caller sees of rows that a view leaves out: `whole`, the full reason with ids and values; `kinds`, only the
- * kind of failure, without any record or value (D72).
+ * How much a caller is told about rows that a view leaves out: `whole`, the full reason with ids and values; `kinds`,
+ * only the kind of failure, without any record or value (D72).
  */
 export type Sees = "whole" | "kinds"
 
@@ -53,7 +53,7 @@ const withScope =
 export const requiresScope = (scope: Scope) =>
   Context.make(Access, scope).pipe(Context.add(OpenApi.Transform, withScope(scope)))
 
-/** For an endpoint with a bearer that changes something an operator owns. */
+/** For an endpoint with a bearer whose calls are audited: calls that change something an operator owns. */
 export const audits = (operation: string, scope: Scope) => Context.add(requiresScope(scope), Audited, operation)
 
 /** For an endpoint that reads views, by a secret or by a token for them. */

@@ -203,7 +203,7 @@ export const job = {
 } as const
 export const jobList = { jobs: [job], next: null } as const
 
-// How it is doing
+// Monitoring
 
 export const info = [
   { entity: "scheduler", id: "scheduler", status: "ready", views: 1 },
@@ -293,7 +293,7 @@ export const schedulerProgress = {
   ssps: [{ id: "ssp-1", status: "ready", waiting: 0 }]
 } as const
 
-// Whether it is all there
+// Integrity
 
 export const integrityTables = { seq: null, tables: [{ table: "cars", hash, count: 1 }] } as const
 export const integrityNode = {

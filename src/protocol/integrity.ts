@@ -2,7 +2,8 @@
  * Hashes of records on the wire (D41, extension), for SSP and scheduler: tables, nodes, and differences from the
  * database.
  *
- * One form for both, because the scheduler finds differences by asking an SSP for the nodes that it has itself.
+ * One form for both, because the scheduler finds differences by asking an SSP for the nodes that the scheduler has
+ * itself.
  */
 import { Schema } from "effect"
 import { bucketLevel, fanOut } from "../core/integrity/merkle.ts"
@@ -54,7 +55,7 @@ export const Tables = Schema.Struct({
   })
 }).annotations({ identifier: "IntegrityTables", examples: [Examples.integrityTables], description: "D41" })
 
-/** `missing` in memory, `extra` there, or `different`. */
+/** Kind of difference: the record is `missing` in memory, `extra` in memory, or `different`. */
 const Difference = Schema.Struct({
   id: Schema.String,
   kind: Schema.Literal("missing", "extra", "different"),

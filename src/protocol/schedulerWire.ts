@@ -32,13 +32,16 @@ export const ViewAssignment = Schema.Struct({
   assigned_at: Schema.Int.annotations({ description: "Unix time, seconds" })
 }).annotations({ identifier: "ViewAssignment", examples: [Examples.viewAssignment] })
 
-/** A plan is the query's text, or the fields of a view registration without `id` (D33). */
-/** The operator's request; the scheduler itself knows what to send to the SSPs. */
+/**
+ * An operator's request to free the query of this view from quarantine (D48). It contains nothing for the SSPs: the
+ * scheduler makes the calls to them.
+ */
 export const ViewFreed = Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) }).annotations({
   identifier: "ViewFreed",
   examples: [Examples.viewUnregistration]
 })
 
+/** A plan is the query's text, or the fields of a view registration without `id` (D33). */
 export const QueryRegistration = Schema.Struct({
   query_id: nonEmptyText,
   view_plan: Schema.Union(Schema.String, JsonObject).annotations({

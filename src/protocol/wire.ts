@@ -1,5 +1,5 @@
 /**
- * Every resource the SSP speaks, in the specification's order, as Schemas.
+ * Every resource of the SSP's API, in the specification's order, as Schemas.
  *
  * Declarations only: the server, the client, the OpenAPI document and the tests derive from them. Names are the
  * specification's; additions are marked as extensions.
@@ -73,7 +73,10 @@ export const StreamFormat = Schema.Literal(...formats, "rows").annotations({
   message: () => ({ message: `must be one of ${formats.join(", ")}, rows`, override: true })
 })
 
-/** `ttl`, `lastActiveAt` and `idleMs` are parsed in `ssp/http/HttpRegistration.ts`, which words their faults. */
+/**
+ * `ttl`, `lastActiveAt` and `idleMs` are parsed in `ssp/http/HttpRegistration.ts`, which also writes the messages of
+ * their faults.
+ */
 export const ViewRegistration = Schema.Struct({
   id: nonEmptyText.annotations({ description: "incantation:<key>" }),
   surql: nonEmptyText.annotations({ description: "The query to materialize" }),
@@ -160,8 +163,8 @@ export const SspRegistered = Schema.Struct({
 })
 
 /**
- * Extension: header of every POST of the scheduler to an SSP, with the SSP's registration; an SSP in another one
- * answers 503.
+ * Extension: header of every POST of the scheduler to an SSP, with the SSP's registration; an SSP that is in another
+ * registration answers 503.
  */
 export const registrationHeader = "svc-registration"
 

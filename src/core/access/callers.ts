@@ -87,7 +87,7 @@ const isJson = (contentType: string | undefined): boolean =>
 
 /**
  * Whether a request may reach one of `paths`. Routes ignore case, doubled slashes and escapes, and a target may be a
- * whole URL: so a path counts wherever it is in the target, if in doubt once too often.
+ * whole URL. So a path counts wherever it occurs in the target; in doubt the request counts as reaching it.
  */
 const mayReach = (paths: ReadonlyArray<string>, asked: string): boolean => {
   try {

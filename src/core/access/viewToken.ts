@@ -1,9 +1,9 @@
 /**
  * Tokens for views (D49): `svc1.<payload>.<HMAC-SHA256>`, both parts in base64url, for reading the views they name.
  *
- * The key is derived from a secret, so a token is as good as its signature under one of the secrets in force and
- * nothing is stored. Only secrets that the process knows in the clear can sign. A secret given as its hash cannot: any
- * reader of the settings could sign with the hash.
+ * The key is derived from a secret, so a token is valid if one of the secrets in force has signed it, and no token is
+ * stored. Only secrets that the process knows in the clear can sign. A secret given as its hash cannot: any reader of
+ * the settings could sign with the hash.
  */
 import { hmac } from "@noble/hashes/hmac.js"
 import { sha256 } from "@noble/hashes/sha2.js"
@@ -60,7 +60,10 @@ const isSame = (a: Uint8Array, b: Uint8Array): boolean => {
   return difference === 0
 }
 
-/** The grant of a token signed with one of the secrets; all are compared, whichever matches. Expiry is not checked. */
+/**
+ * The grant of a token signed with one of the secrets; all secrets are tried, even after one has matched. Expiry is not
+ * checked.
+ */
 export const read = (secrets: ReadonlyArray<string>, token: string): ViewGrant | undefined => {
   if (!isTokenForm(token) || token.length > maxLength) return undefined
   const [payload = "", signature = "", ...more] = token.slice(prefix.length).split(".")

@@ -23,7 +23,10 @@ export interface Strategy {
   readonly choose: (candidates: ReadonlyArray<Candidate>, last: string | undefined) => string | undefined
   /** Load of each SSP by id, in the strategy's own unit: views move only from a higher load to a lower one. */
   readonly measure: (candidates: ReadonlyArray<Candidate>) => ReadonlyMap<string, number>
-  /** The part of an equal share of views up to which an SSP is given views of others: 0 to 1; 0 moves nothing. */
+  /**
+   * Fraction of an equal share of the views, 0 to 1: an SSP with fewer views than that is given views of others. 0: no
+   * view is moved.
+   */
   readonly share: number
 }
 
@@ -74,8 +77,8 @@ const next: Strategy["choose"] = (candidates, last) => {
 }
 
 /**
- * The load is not the number of views: SSPs without a report are compared by views, and the SSP with less load gets up
- * to half an equal share moved to it; the rest comes with new registrations.
+ * Load by CPU and memory, or by number of views if no SSP reports any load. Because load does not follow the number of
+ * views, moves give an SSP with less load at most half of an equal share; new registrations bring the rest.
  */
 const loadOrCounts: Strategy["measure"] = (candidates) =>
   candidates.every(({ cpu, memory }) => cpu === undefined && memory === undefined)

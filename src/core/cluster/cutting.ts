@@ -12,7 +12,7 @@ export interface LogCopy {
   /** Position through which its replica is applied, and through which that is on its disk. */
   readonly applied: number
   readonly synced: number
-  /** Whether the scheduler was heard of lately. A silent one may have lost its disk, and may come back. */
+  /** Whether the scheduler was heard of lately. A silent scheduler may have lost its disk, and may come back. */
   readonly isNear: boolean
 }
 

@@ -145,7 +145,7 @@ const answered = (
 ): Decision => {
   if (answer === "fenced") return fenced(state, message)
   if (answer === "none") return [state, [log("warn", `heartbeat failed: ${message}; going on`)]]
-  // An answer about an earlier registration, or before the first one, says nothing about this one.
+  // An answer about an earlier registration, or before the first one, says nothing about the present registration.
   if (answer === "ok" || attempt !== state.attempt || state.step === "registering") return [state, []]
   const reason =
     answer === "unknown"

@@ -38,7 +38,7 @@ export const share = (
   return { kind: "wait", retryAfterMs: Math.max(1, Math.min(...freeze.owners.values(), deadline) - now) }
 }
 
-/** Without `owner`; undefined when it was the last. */
+/** The freeze without `owner`; undefined if that was the last owner. */
 export const release = (freeze: Freeze | undefined, owner: string): Freeze | undefined => {
   if (freeze === undefined || !freeze.owners.has(owner)) return freeze
   const owners = new Map(freeze.owners)

@@ -171,6 +171,6 @@ export const shown = {
   Overflowed: "bootstrapping"
 } as const satisfies { readonly [member in Member]: string }
 
-/** Whether the SSP is sent deliveries; a suspect is too, because a successful one shows that it lives. */
+/** Whether the SSP is sent deliveries; a suspect is too, because a successful delivery shows that its process lives. */
 export const receives = (member: Member): boolean =>
   member === "Replaying" || member === "Ready" || member === "Suspect"

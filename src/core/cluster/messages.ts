@@ -118,7 +118,7 @@ export type Command =
   /** The SSP's root differs from the replica's at the same position (D41). */
   | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
   | { readonly tag: "RegisterView"; readonly ref: number; readonly view: string; readonly spec: ViewSpec }
-  /** The view's client is active: counts like a registration that repeats the present one. */
+  /** The view's client is active: has the effect of a registration that repeats the present one. */
   | { readonly tag: "TouchView"; readonly ref: number; readonly view: string }
   | { readonly tag: "UnregisterView"; readonly ref: number; readonly view: string }
   /** An operator frees the query of a view from quarantine (D48). */

@@ -27,9 +27,9 @@ export const deliver = (turn: Turn, ssp: string): void => {
 }
 
 /**
- * Position up to which waiting events do not count against an SSP (D55). An SSP sent back for too many is not sent back
- * again for events that arrive while it pulls, which its deadline bounds, nor for those it must then replay: under
- * steady load it would never become Ready.
+ * Position up to which waiting events do not count against an SSP (D55). An SSP that must bootstrap again because too
+ * many events waited is not sent back a second time for events that arrive while it pulls, which its deadline bounds,
+ * nor for events that it must then replay: under steady load it would never become Ready.
  */
 const excused = (turn: Turn, { sentBack, state, target }: State.SspMember): number => {
   if (!sentBack || state === "Ready") return 0
@@ -82,7 +82,8 @@ const setQueue = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.Deli
   // An SSP that applies events is alive, so its health need not be polled.
   const alive = queue.acked > member.queue.acked ? { polledAt: turn.now, answeredAt: turn.now } : {}
   setMember(turn, { ...member, queue, ...alive })
-  // Ticks save positions; under a flood these would lag so far that a restart alone looked like an overflow.
+  // Ticks save positions. Under a flood of events the saved ones would lag so far behind that a restart alone would
+  // look like an overflow.
   if (queue.acked - queue.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
   deliver(turn, member.ssp)
 }

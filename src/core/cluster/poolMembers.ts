@@ -208,10 +208,10 @@ export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartb
   const { cpu, from, memory, ref, views } = command
   const member = State.member(turn.state, from.ssp)
   if (isFenced(turn, from)) return reply(turn, ref, { kind: "fenced", url: member?.url ?? "" })
-  // A process that has not registered yet registers on 404, and then is the newest.
+  // A process that has not registered yet registers after a 404, and is the newest process then.
   if (member !== undefined && !sameProcess(member, from)) return reply(turn, ref, { kind: "unknownSsp" })
-  // A registration request that was repeated on the way made a newer one that the SSP never heard of: its data may be
-  // older than the snapshot counted for that one.
+  // A registration request that was repeated on its way has made a newer registration, of which the SSP knows nothing.
+  // The SSP's data may be older than the snapshot that counts for the newer registration.
   const outdated =
     command.registration !== undefined &&
     member !== undefined &&
@@ -317,8 +317,8 @@ export const savePosition = (turn: Turn, ssp: string): void => {
 }
 
 /**
- * When to poll the SSP next. A pull is polled to find its end, a suspect to find out whether it lives, and a Ready SSP
- * because without events only a call shows that its process is gone.
+ * When to poll the SSP next: a bootstrapping SSP to find the end of its pull, a suspect to find out whether it lives,
+ * and a Ready SSP because without events only a call shows that its process is gone.
  */
 const pollDueAt = (
   { confirmMs, pollIntervalMs, probeIntervalMs }: State.Config,

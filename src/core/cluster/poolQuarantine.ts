@@ -57,7 +57,8 @@ const onTheWayMs = 1000
  * Whether an SSP that did not answer a registration seems to have died of it: the connection broke off, or no answer
  * came in time, and the SSP gave no sign of life while it had the call. An SSP that a query holds answers nothing. One
  * that answers health calls, applies events or says goodbye meanwhile was ended by something else, such as an operator.
- * Silence of all SSPs together is no end: then the scheduler is cut off, or the machine gives the processes no time.
+ * If all SSPs are silent together, none of them counts as dead: the scheduler is cut off, or the machine gives the
+ * processes no time.
  */
 export const hasDied = (state: State.State, now: number, { at, ssp }: State.ViewOp, outcome: CallOutcome): boolean => {
   if (outcome.kind !== "unreachable" || now - at < state.config.slowCallMs) return false

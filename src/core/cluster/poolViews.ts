@@ -44,8 +44,9 @@ const endCall = (turn: Turn, home: RegisteredSsp, answered: boolean, own: boolea
   }))
 
 /**
- * Views given to an SSP together fill side by side and end together: if that takes longer than a call may, all of them
- * time out, and so would as many again. So an SSP that did not answer gets fewer calls at once, down to one.
+ * Views that an SSP is given together are filled side by side and finish together. If that takes longer than a call may
+ * take, all of the calls time out, and as many new calls would time out again. So an SSP that did not answer gets fewer
+ * calls at once, down to one.
  */
 const adjustWindow = (turn: Turn, home: RegisteredSsp, answered: boolean): void =>
   updateAt(turn, home, (member) => {

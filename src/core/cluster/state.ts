@@ -38,8 +38,8 @@ export interface Config extends DeliveryQueue.Limits {
   readonly heartbeatTimeoutMs: number
   readonly bootstrapTimeoutMs: number
   /**
-   * Longest time between two ticks, in milliseconds, that counts as silence of SSPs: a scheduler that stood still heard
-   * none.
+   * Longest time between two ticks, in milliseconds, that counts as silence of SSPs: a scheduler that stood still
+   * received no heartbeats.
    */
   readonly maxSilenceMs: number
   readonly pollIntervalMs: number

@@ -50,7 +50,7 @@ export const updateAt = (
   if (member !== undefined) setMember(turn, change(member))
 }
 
-/** A moving view has a place, or needs none any more. */
+/** Ends the move of a view: the view has its new SSP, or needs none any more. */
 const arrived = (turn: Turn, key: string): void => {
   if (HashMap.has(turn.state.moving, key)) set(turn, { moving: HashMap.remove(turn.state.moving, key) })
 }

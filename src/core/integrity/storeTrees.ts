@@ -87,7 +87,7 @@ class StoreTree extends TableTree {
   }
 }
 
-/** The store calls it for every change. */
+/** The Merkle trees of a store's tables; the store reports every change to them. */
 export class StoreTrees extends TableTrees<StoreTree> {
   constructor(private readonly store: Store) {
     super((table, stamp) => new StoreTree(stamp, store, table))

@@ -387,7 +387,7 @@ export class Engine {
     return result === undefined ? undefined : { argument: list, result }
   }
 
-  /** The same for a view that is asked for: a list that takes long is filled with pauses. */
+  /** As {@link listOf}, for a view that a caller acquires: a list that takes long is filled with pauses. */
   private *fillList(view: LiftedOnce, params: Params, watchSlot: number): Slices<InList<IncrementalView> | undefined> {
     let list: InList<IncrementalView> | undefined
     const attempt = (waits: boolean) => {

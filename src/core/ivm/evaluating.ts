@@ -2,8 +2,8 @@
  * Which view is being evaluated, written where another thread can read it.
  *
  * Why: a query that hangs or kills this thread cannot be named by it any more. A note costs two writes into a typed
- * array and nothing is made; its reader tells one evaluation from the next by the count (`core/view/watch.ts`). Nested
- * evaluations, such as the fill of a subquery, belong to the outer one.
+ * array and allocates nothing; its reader tells one evaluation from the next by the count (`core/view/watch.ts`).
+ * Nested evaluations, such as the fill of a subquery, belong to the outer one.
  */
 import { cellCount, cells, noSlot } from "../view/watch.ts"
 

@@ -32,7 +32,7 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
   unfollow: (() => void) | undefined = undefined
   /** Work to do before the first fill, in slices: building the index of edges, which the fill would do in one turn. */
   before: Slices<void> | undefined = undefined
-  /** How many fills wait for it. */
+  /** Number of fills that wait for this view. */
   awaited = 0
   private readonly source: RowSource<V, R>
   private readonly evaluating: EvaluationNote
@@ -73,7 +73,7 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
     if (step?.done === true) this.filling = undefined
   }
 
-  /** Gives the first fill up, if it goes on: it lets go of the results that it waits for. */
+  /** Gives up the first fill if it is still under way: the fill releases the results that it waits for. */
   abandon(): void {
     this.filling?.return?.()
     this.filling = undefined

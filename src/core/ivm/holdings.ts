@@ -13,7 +13,7 @@ import type { View } from "./view/view.ts"
 
 /** The figures that operators see. */
 export interface Figures {
-  /** Maintained views and results of subqueries, equal ones once, and released ones that still hold something. */
+  /** Maintained views and results of subqueries: equal ones count once, released ones while they hold something. */
   readonly instances: number
   /** Rows that records hold of these views. */
   readonly heldRows: number

@@ -57,7 +57,7 @@ export class KeptBytes {
     return fits
   }
 
-  /** As {@link hasRoom}, for a caller that may go on without. */
+  /** As {@link hasRoom}, but a lack of room is not counted as refused: for a caller that tries another way first. */
   fits(more: number): boolean {
     return more <= 0 || this.used + this.shared() + more <= this.most
   }

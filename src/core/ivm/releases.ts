@@ -42,8 +42,7 @@ interface Departing {
 
 export class Releases {
   /**
-   * Views that may have no holder: released views, results of subqueries that no row reads, and ones that no row reads
-   * yet.
+   * Views that may have no holder: released views, and results of subqueries that no row reads any more, or not yet.
    */
   readonly idle: Array<View> = []
   private readonly departing: Array<Departing> = []

@@ -12,7 +12,7 @@ const atOnce = 4
 /** A view as its fill is driven. */
 interface Fillable {
   readonly isFilling: boolean
-  /** How many fills wait for it, or have waited for it and have not shown the row yet that asked for it. */
+  /** Number of fills that wait for this view, or have waited and have not yet shown the row that asked for it. */
   awaited: number
   fillOn(): void
 }
@@ -66,9 +66,9 @@ export const fillDuringRow = (result: Fillable, mayWait: boolean, letGo: () => v
 }
 
 /**
- * Fills a result that is missing, and tries again until none is. What has been filled is kept until the end, though no
- * row reads it yet. `again` is told whether it may wait: not behind so many results, for rows that change all the time
- * need other ones each time.
+ * Fills a result that is missing, and tries again until none is. Filled results are held until the end, though no row
+ * reads them yet. `again` is told whether the row may wait once more: not after `most` results, since rows that change
+ * all the time need other results each time.
  */
 export function* fillMissing(
   first: UnfilledResult | undefined,
@@ -87,7 +87,7 @@ export function* fillMissing(
   }
 }
 
-/** Goes on with a fill in pieces, with pauses: `piece` answers true at the end, or the result that it needs. */
+/** Continues a fill in pieces, with pauses: `piece` answers true at the end, or the result that it needs. */
 export function* fillInPieces(piece: (waits: boolean) => boolean | UnfilledResult, most: number): Slices<void> {
   let isDone = false
   const attempt = (waits: boolean): UnfilledResult | undefined => {

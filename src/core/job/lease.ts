@@ -23,7 +23,7 @@ export interface Lease extends Holder {
 /** Milliseconds by which a lease is longer than the longest call (D35). */
 const graceMs = 10_000
 
-/** How long a lease lasts whose calls time out after `timeoutMs`. */
+/** Length in milliseconds of a lease for a job whose calls time out after `timeoutMs`. */
 export const leaseMs = (timeoutMs: number): number => timeoutMs + graceMs
 
 export const isHeldBy = (lease: Lease | undefined, { holder, incarnation }: Holder): boolean =>

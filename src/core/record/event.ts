@@ -13,8 +13,8 @@ import { type Change, type ChangeRefused, decodeChange, type Schema, versionFiel
 const continuing = ',"step_continues":true'
 
 /**
- * Whether a log that ends with this line ends within a step: its writer died during the append, before any answer. The
- * test is safe, because after a record its own brace comes before the end.
+ * Whether a log that ends with this line ends within a step: its writer died during the append, before any answer. A
+ * record that ends with the same text does not match, because the record's closing brace follows.
  */
 export const endsWithin = (line: string): boolean => line.endsWith(`${continuing}}`)
 

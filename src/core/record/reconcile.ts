@@ -115,7 +115,7 @@ export const lostId: RecordId = Ids.make(lostTable, "versions")
 
 /**
  * Changes that set a lower bound for versions: versions up to this one were used and are forgotten, so new records
- * start above it. A record made and deleted at once, so that the bound is durable like any other change.
+ * start above it. The changes make a record and delete it, so that the bound is durable like any other change.
  */
 export const forgottenVersions = (version: number): ReadonlyArray<Change> => [
   changeOf({ id: lostId, known: undefined, found: { id: lostId, doc: { id: lostId }, version } }),

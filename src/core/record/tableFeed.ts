@@ -139,7 +139,7 @@ export class TableFeed {
     return { tables, after }
   }
 
-  /** Notes that a feed was opened as {@link asked} now says; the next lines are its. */
+  /** Notes that a feed was opened with the present {@link asked}; the lines that follow are from this feed. */
   opened(): void {
     for (const table of this.joiningTables) {
       const joining = this.tables.get(table)!.joining!
@@ -171,7 +171,7 @@ export class TableFeed {
     return isFirst
   }
 
-  /** The last page has been read. */
+  /** Notes that the last page of a joining table has been read. */
   pulled(table: string, attempt = this.attempt(table)): void {
     const joining = this.tables.get(table)?.joining
     if (joining !== undefined && joining === attempt) joining.isPulled = true

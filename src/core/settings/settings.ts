@@ -118,7 +118,7 @@ const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, [1, 3600], {
 /** Largest request body, in bytes, where nothing is set. */
 export const defaultBodyBytes = 2_097_152
 
-/** Largest request body; each server says what else it means for it. */
+/** The setting of the largest request body; `meaning` says what else the limit means for the server. */
 export const maxBodyBytes = (meaning: string): Knob<number> =>
   integer("SVC_MAX_BODY_BYTES", defaultBodyBytes, [1024, 268_435_456], {
     unit: "bytes",

@@ -70,7 +70,7 @@ const definitions = (feed: Feed.Feed): ReadonlyArray<Schema.Definition> => [
 /** One text of statements that are all applied or none. */
 export const script = (feed: Feed.Feed): string => `BEGIN;\n${Schema.script(definitions(feed))}COMMIT;\n`
 
-/** The same with reasons, for people; it can be run as it is. */
+/** As {@link script}, with the reasons, for people; the text can be run as it is. */
 export const printed = (feed: Feed.Feed, receiver: Receiver): string =>
   [
     ...[

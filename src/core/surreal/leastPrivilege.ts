@@ -127,6 +127,6 @@ To take it away: REMOVE USER ${nameText(name)} ON DATABASE;`
 
 export const script = (user: ServiceUser): string => `BEGIN;\n${Schema.script(definitions(user))}COMMIT;\n`
 
-/** The same with its reasons; runs as it stands. */
+/** The definitions as one text with their reasons; the text can be run as it is. */
 export const printed = (user: ServiceUser): string =>
   [Schema.comment(about(user.name)), Schema.printed(definitions(user))].join("\n")

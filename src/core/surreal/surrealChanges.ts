@@ -18,7 +18,7 @@ export const compareKey = "compare"
 /** A row with this id carries a call of a client function (`surrealFeed.ts`), in `call`. */
 const callKey = "call"
 
-/** The table; an operator's own definition stays. */
+/** Definition of the change table; an operator's own definition stays. */
 export const changeTableDefinition: Definition = {
   why: "Which records were written, one row per write, until this service has them durable: then it deletes the rows. Nobody else reads or writes it.",
   statements: [
@@ -43,7 +43,10 @@ export const eventStatement = (name: string): string =>
 /** Adds a row that asks the reader for a compare of everything. */
 export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`
 
-/** The same if the table exists: finds the writes on either side of a move from one kind of feed to the other. */
+/**
+ * As {@link askCompare}, if the table exists: finds the writes on either side of a move from one kind of feed to the
+ * other.
+ */
 export const askCompareIfInstalled = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`
 
 /** Statement of an event, in the transaction that deletes a registration: notes the registration. */

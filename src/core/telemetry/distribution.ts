@@ -8,7 +8,7 @@ export class Distribution {
   readonly counts: Array<number>
   sum = 0
 
-  /** @param bounds upper bounds, ascending; a value at a bound is below it */
+  /** @param bounds upper bounds, ascending; a value that equals a bound counts below that bound */
   constructor(readonly bounds: ReadonlyArray<number>) {
     this.counts = new Array<number>(bounds.length + 1).fill(0)
   }

@@ -12,7 +12,7 @@ export const boundsMs: ReadonlyArray<number> = [
   6000, 10_000
 ]
 
-/** As a histogram in seconds. */
+/** The counts as a histogram in seconds. */
 export const histogram = ({
   bounds,
   counts,

@@ -429,5 +429,5 @@ export const declared = {
 export type Declared = typeof declared
 export type MetricKey = keyof Declared
 
-/** The same as a list, for documents. */
+/** All metrics as a list, for documents. */
 export const metrics: ReadonlyArray<Metric> = Object.values(declared)

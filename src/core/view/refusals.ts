@@ -1,10 +1,11 @@
 /**
- * Registrations refused for their size, which only filling them finds out: a repeated query gets the same answer for
- * ten times as long as finding it took, so that repeats take at most a tenth of the time.
+ * Registrations that were refused because their views are too large, which shows only while a view is filled. A
+ * repeated query gets the same refusal for ten times as long as the fill took, so that repeats take at most a tenth of
+ * the time.
  */
 import { Recent } from "../recent.ts"
 
-/** How long a refusal counts: multiples of the time it took, and at most so many milliseconds. */
+/** How long a refusal counts: this many times the duration of the refused fill, and at most `longestMs`. */
 const share = 10
 const longestMs = 60_000
 /** Most refusals remembered. */

@@ -170,7 +170,8 @@ const tellReached = (
   to: Place | undefined
 ): void => {
   const end = firstWhere(views.length, (at) => beginsBehind(views[at]!))
-  // Each view is cold. The last one reaches furthest: if it does not reach the place, none does.
+  // The views are likely in no cache, so look at one first: the last one reaches furthest. If it does not reach the
+  // place, none does.
   if (end === 0 || !views[end - 1]!.reaches(place, slot)) return
   for (let at = firstWhere(end, (at) => views[at]!.reaches(place, slot)); at < end; at++)
     views[at]!.touch(slot, from, to)

@@ -25,11 +25,11 @@ export interface RoutedView extends CoveringView {
    */
   update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void
   /**
-   * The same in a first fill. Answers the result of a subquery that has to be filled before the record can be shown, if
-   * there is one.
+   * As {@link update}, in a first fill. Answers the result of a subquery that has to be filled before the record can be
+   * shown, if there is one.
    */
   attempt(slot: RecordSlot, routed: boolean): UnfilledResult | undefined
-  /** Brings the record up to date when that has been filled, which it does with pauses. */
+  /** Fills the missing result with pauses, then updates the view for the record. */
   updateLater(slot: RecordSlot, unfilled: UnfilledResult): Slices<void>
   /** Drops the row of this record, if the view has one. */
   dropRow(slot: RecordSlot): void

@@ -126,7 +126,8 @@ export class ViewRouter {
   }
 
   /**
-   * The same without a pause, if an index leads to one record at most: no generator is made. False: use {@link fill}.
+   * As {@link fill} without a pause, if an index leads to one record at most: no generator is made. False: use
+   * {@link fill}.
    */
   fillAtOnce(view: RoutedView, store: Store): boolean {
     const { access, list, subqueries } = this.shape

@@ -15,7 +15,7 @@ export class SecondaryIndexes extends SharedIndexes<SecondaryIndex> {
     for (const _ of this.filing(table, index, Infinity));
   }
 
-  /** The same in pieces of so many rows, with a pause behind each. Several callers may fill one index. */
+  /** As {@link file}, in pieces of so many rows, with a pause after each. Several callers may fill one index. */
   *filing(table: string, index: SecondaryIndex, rows: number): Slices<void> {
     if (!index.isBegun) {
       index.file(this.store.rows(table))

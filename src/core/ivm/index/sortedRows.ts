@@ -88,7 +88,7 @@ const orderOf = (length: number): Order => ({
 
 export class SortedRows {
   private readonly terms: Ordering["terms"]
-  /** One column for each term, then the ones for the record keys, which decide last in each order. */
+  /** One column for each term, then the columns of the record keys, which decide last in each order. */
   private readonly columns: ReadonlyArray<Column>
   private readonly ids: Column
   private readonly refs: Array<SlotRef> = []

@@ -92,7 +92,7 @@ export class PlainRow implements ViewRow {
     this.version = version
     this.high = high
     this.low = low
-    // Mostly the same, and a write costs: see `RecordSlot.put`.
+    // The lead mostly stays the same, and a write costs more than the comparison: see `RecordSlot.put`.
     if (this.lead !== lead) this.lead = lead
   }
 

@@ -188,7 +188,7 @@ export const pageKeysOf = (
   if (items === unindexable) return undefined
   const found = items === undefined ? keyOfValues(values) : keysOfElements(values, items)
   if (found === unindexable) return undefined
-  // These ids are ordered differently from how they compare.
+  // The index orders composite ids, and text beside ids, differently from how the filter compares them.
   if (
     comparesTextAndIds(limits, params) ||
     limits.some(({ name, path }) => path[0] === "id" && isCompositeId(params[name]))

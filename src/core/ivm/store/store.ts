@@ -295,7 +295,7 @@ export class Store {
     this.watcher?.cleared()
   }
 
-  /** Forgets half of them, because finding the oldest walks all. */
+  /** Forgets half of the tombstones at once, because finding the oldest ones walks all of them. */
   private forgetOldestTombstones(): void {
     for (const slot of this.deleted.oldest(Math.ceil(this.deleted.size / 2))) {
       this.floor = Math.max(this.floor, slot.version)

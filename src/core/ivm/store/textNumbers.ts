@@ -18,7 +18,9 @@ const fewestCells = 16
 const endLength = 8
 /** More characters than any text has. */
 const whole = 2 ** 30 - 1
-/** Cells with an equal part of the hash that a search may pass: more are no chance, but texts that end alike. */
+/**
+ * Cells with an equal part of the hash that a search may pass. More of them are no coincidence: the texts end alike.
+ */
 const mostAlike = 4
 
 /** The owner of the texts, which stores them beside their other data. */

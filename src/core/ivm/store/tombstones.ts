@@ -9,7 +9,10 @@ import type { RecordSlot } from "./recordSlot.ts"
 /** Outdated entries allowed beyond the number of tombstones. */
 const slack = 1_024
 
-/** Number of deleted records whose version is remembered; for older ones a bound per store keeps versions growing. */
+/**
+ * Number of deleted records whose version is remembered; for older ones a bound per store keeps new versions above
+ * theirs.
+ */
 export const defaultTombstones = 100_000
 
 /** A record of a forgotten table may still be in the queue. */

@@ -60,7 +60,7 @@ export class DirtyRows implements DirtyRowSink {
     if (store.hasEdges) for (const read of edgeReads(id, before, after)) collect(dependencies.of(read))
   }
 
-  /** Forgets them all. */
+  /** Forgets all rows. */
   clear(): void {
     this.all = this.byRow = undefined
   }

@@ -57,7 +57,7 @@ export class IncrementalView extends ResultView implements Matching {
 
   *updateLater(slot: RecordSlot, unfilled: UnfilledResult): Slices<void> {
     const { postponed } = this.context
-    // Rows that change meanwhile come behind it.
+    // Rows that change meanwhile are added behind this one.
     const due = new Set([slot])
     const attempt = (waits: boolean): UnfilledResult | undefined => {
       postponed.delete(this)

@@ -116,7 +116,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.begin()
   }
 
-  /** The same without a pause; false if the index has to be built first. */
+  /** As {@link fillPage} without a pause; false if the index has to be built first. */
   fillAtOnce(): boolean {
     if (!this.index.isBuilt || this.plainShape.subqueries.length > 0) return false
     // No change can come before the end of this turn, so the view is filed in its final series at once.
@@ -296,7 +296,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return true
   }
 
-  /** The same for a page of known rows; called once per step. */
+  /** As {@link moveOne}, for a page whose rows `TopRows` knows; called once per step. */
   private follow(slot: RecordSlot, move: KnownMove | undefined): boolean {
     if (move === undefined) return false
     const { length: limit, offset: start, top } = this
@@ -388,7 +388,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
 
   /**
    * Reads the page from the index and moves the rows that differ from the shown ones. False if more than `most` new
-   * rows have to be evaluated. A row of a first fill that needs a missing result, which is answered, ends it.
+   * rows have to be evaluated. In a first fill, answers the missing result that a row needs.
    */
   private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean | UnfilledResult {
     const { length, offset: start, page: before, passed: passedBefore, top } = this

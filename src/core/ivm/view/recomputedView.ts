@@ -1,6 +1,7 @@
 /**
  * One view whose query is not maintained row by row: the plain evaluator runs it again whenever a table it reads
- * changes, and the new rows are compared with the shown ones (law L6: exact, and it says so).
+ * changes, and the new rows are compared with the shown ones (law L6: the result is exact, and the view says why it is
+ * recomputed).
  *
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
@@ -74,7 +75,7 @@ export class RecomputedView implements View {
   lastCost = 0
   private totalCost = 0
   readonly sum: Hashes.HashSum = { high: 0, low: 0 }
-  /** Part of the hash: here equal rows may come in another order. */
+  /** Hash of the order of the rows, a part of `sum`: a run may return rows that sort as equal in another order. */
   private order = Hashes.noSum
 
   constructor(

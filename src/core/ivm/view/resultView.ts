@@ -60,7 +60,7 @@ export abstract class ResultView
   readonly groups: Groups | undefined
   readonly presenter: Presenter<ResultView>
   private failureMoved = false
-  /** The engine's list of changed views has this one. True in the first fill, whose moves are no delta. */
+  /** Whether the engine's list of changed views has this view. True in the first fill, whose moves are no delta. */
   private isDirty = true
   private cache: Cache | undefined = undefined
   /** The views that share its rows; for a subquery result: its values, which views are filed by. */
@@ -276,7 +276,7 @@ export abstract class ResultView
   /** The shown rows in order, for a view without a window. */
   protected abstract inOrder(): ReadonlyArray<OutputRow>
 
-  /** The same, with pauses. */
+  /** As {@link inOrder}, with pauses. */
   protected abstract inOrderSliced(): Slices<ReadonlyArray<OutputRow>>
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {

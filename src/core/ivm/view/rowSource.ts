@@ -11,7 +11,7 @@
  *   again.
  * - A view that moves says so once a step (`changed`), and is asked for its net effect when its stratum ends
  *   (`finish`). What moves in the first fill is no delta.
- * - No source fails. What an expression of the query fails with is noted with the view, under the row's id.
+ * - No source fails. The failure of an expression is noted with the view, under the row's id.
  * - Cost: O(log n) for each row that moves, and nothing for a write that does not concern the view.
  */
 import type { Slices } from "../../surql/evaluate/scope.ts"

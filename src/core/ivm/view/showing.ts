@@ -55,7 +55,7 @@ export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean
   return drain(inOrderSliced(owner, rows, sorted))
 }
 
-/** The same with pauses; if rows change in a pause, the answer is worthless. */
+/** As {@link inOrder}, with pauses; if rows change in a pause, the answer must be discarded. */
 export function* inOrderSliced(
   owner: Showing,
   rows: Iterable<ViewRow>,
@@ -82,7 +82,7 @@ export function* inOrderSliced(
 export const shownRows = (owner: Showing, rows: ReadonlyArray<OutputRow>): ReadonlyArray<ResultRow> =>
   rows.map((row) => shownRow(owner, row))
 
-/** The same, each made on demand. */
+/** As {@link shownRows}, each row made on demand. */
 export function* shownRowsLazily(owner: Showing, rows: ReadonlyArray<OutputRow>): Generator<ResultRow, void, void> {
   for (const row of rows) yield shownRow(owner, row)
 }

@@ -102,7 +102,7 @@ export class TrackedSource extends StoreSource {
   /** Steps of the current change's rows that exceed {@link lightSteps}; 0 between changes. */
   private heavy = 0
   private isBound = false
-  /** The evaluation that goes on may be given up for a result that takes long to fill. */
+  /** Whether the current evaluation may be given up for a result that takes long to fill. */
   mayWait = false
   private readonly answering: Answering
   private readonly limits: StepLimits

@@ -58,7 +58,7 @@ export interface View {
   readonly arrange: () => Slices<void>
   /** The result, in order. */
   readonly rows: () => ReadonlyArray<ResultRow>
-  /** The same, each row made on demand: for a reader that pauses, and stops if the result changes then. */
+  /** As `rows`, each row made on demand: for a reader that pauses, and stops if the result changes then. */
   readonly each: () => Iterable<ResultRow>
   readonly errors: () => ReadonlyArray<RowError>
   /** Rows left out, in no order, on demand: a large view is walked with pauses. */
@@ -66,7 +66,9 @@ export interface View {
   readonly plan: () => ReadonlyArray<PlanRow>
   /** The shown subquery results: `[alias, row key, keys of the result's rows]`. */
   readonly children: () => Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]>
-  /** The same as the additions of a delta: one entry for each place, children of children included. */
+  /**
+   * The shown subquery results as the additions of a delta: one entry for each place, children of children included.
+   */
   readonly childEntries: () => Iterable<ChildEntry>
   /**
    * Whether one record may appear several times at one place: SPLIT, a child twice under one parent, a recomputed

@@ -244,7 +244,7 @@ const record = (v: Value, tables: string | undefined): Result => {
   return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
 }
 
-/** Most types parsed and cached: a hostile query's may be as long as the query. */
+/** Most types parsed and cached: a type in a hostile query may be as long as the query. */
 const mostTypes = 200
 
 /** The name of a type and the text between its `<` and `>`; the whole text for a type written as a value. */

@@ -15,7 +15,7 @@ import { keepBytes, spendBytes, spendSteps } from "./scope.ts"
 /** Number of parts that a typed value counts as: comparing, hashing or writing it takes that much longer. */
 const typed = 4
 
-/** The same for a decimal, whose digits are processed one by one. */
+/** Number of parts that a decimal counts as: its digits are processed one by one. */
 const decimal = 16
 
 /** `left` minus the number of parts of a value; stops below zero. */

@@ -33,7 +33,7 @@ export const compileIdiom = (idiom: Idiom): Compiled => {
   return (s) => steps(start(s), s)
 }
 
-/** `@` is the record of the row. If the path reads its document, the document at hand is used. */
+/** `@` is the record of the row. If the path reads its document, the document in scope is used. */
 const atRecord = (first: Part | undefined): Compiled => {
   const readsDoc = first !== undefined && ["field", "all", "destructure", "graph"].includes(first.kind)
   return (s) => {
@@ -48,7 +48,7 @@ const atRecord = (first: Part | undefined): Compiled => {
 export const recordOf = (v: Value): RecordId | undefined =>
   v instanceof RecordId ? v : typeof v === "string" && v.includes(":") ? RecordIds.parse(v) : undefined
 
-/** The same inside an evaluation, which pays for parsing the text. */
+/** As {@link recordOf}, inside an evaluation, which pays for parsing the text. */
 export const chargedRecordOf = (v: Value, s: Scope): RecordId | undefined => {
   if (typeof v !== "string") return v instanceof RecordId ? v : undefined
   if (v.length > 64) spendSteps(s.budget, v.length >> 6)
@@ -83,7 +83,10 @@ const identity: Step = (v) => v
 /** Compiles parts of a path; lists are mapped where the database maps them. */
 export const compileParts = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, compilePlanned)
 
-/** The same for a path inside another (a body of a recursion, a field of `.{ }`), whose parts get whole lists. */
+/**
+ * As {@link compileParts}, for a path inside another (a body of a recursion, a field of `.{ }`), whose parts get whole
+ * lists.
+ */
 export const compileWhole = (parts: ReadonlyArray<Part>): Step => inBothWays(parts, compilePlannedWhole)
 
 const inBothWays = (parts: ReadonlyArray<Part>, plan: (parts: ReadonlyArray<Part>) => Step): Step => {

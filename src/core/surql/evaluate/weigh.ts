@@ -10,7 +10,7 @@ import type { Value } from "../values/value.ts"
 import { SetValue } from "../values/value.ts"
 import { ownText, raise } from "./failure.ts"
 
-/** Values a value may be made of, counted as often as they would be written; 64 characters of a text count as one. */
+/** Most parts of a value, counted as often as they would be written; 64 characters of a text count as one part. */
 export const maxParts = 1_000_000
 
 /** Levels a value may nest. */

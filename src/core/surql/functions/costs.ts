@@ -87,7 +87,7 @@ const sorting =
 
 const sorts = sorting(4)
 
-/** Each element of the first argument with each of the second. */
+/** Pairs each element of the first argument with each of the second. */
 const pairs =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
@@ -96,7 +96,7 @@ const pairs =
     spendBytes(b, bytes * n)
   }
 
-/** As many elements as a numeric argument says. */
+/** Makes as many elements as a numeric argument says. */
 const counted =
   (at: (args: Args) => number): Cost =>
   (b, args) => {
@@ -106,7 +106,7 @@ const counted =
     if (n <= 1_000_000) spendBytes(b, 8 * n)
   }
 
-/** Texts processed character by character. */
+/** Processes texts character by character. */
 const characters =
   (steps: number, bytes: number): Cost =>
   (b, args) => {
@@ -115,7 +115,7 @@ const characters =
     spendBytes(b, bytes * n)
   }
 
-/** Texts that the runtime processes as a whole. */
+/** The runtime processes the texts as a whole. */
 const texts: Cost = (b, args) => {
   const n = lengths(args)
   spendSteps(b, 1 + (n >> 4))
@@ -157,7 +157,7 @@ const windows: Cost = (b, [items, size]) => {
   spendBytes(b, made * (32 + 8 * wide))
 }
 
-/** As many rows as the longest column, each as long as there are columns. */
+/** Makes as many rows as the longest column has elements, each as long as there are columns. */
 const transpose: Cost = (b, [items]) => {
   const columns = Array.isArray(items) ? (items as Args) : []
   spendSteps(b, 1 + columns.length)

@@ -1,7 +1,7 @@
 /**
  * IP addresses by their grammar.
  *
- * Why so: the tests of strings and the hosts of mail addresses know the same ones.
+ * Why so: one grammar serves the tests of strings and the hosts of mail addresses.
  */
 const octet = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 const ipv4 = new RegExp(`^${octet}(?:\\.${octet}){3}$`)

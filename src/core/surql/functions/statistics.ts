@@ -67,7 +67,7 @@ const trimean = (n: Numbers): number => {
   return middle === undefined ? NaN : (midhinge(s) + toFloat(middle as NumberValue)) * 0.5
 }
 
-/** Adds to a float one by one, and divides by the count; a decimal from the first decimal on. */
+/** Adds the numbers one by one to a float, from the first decimal on to a decimal, and divides by the count. */
 const mean = (n: Numbers): Value => {
   const total = n.reduce<Value>(add, new Float(0))
   return n.length === 0

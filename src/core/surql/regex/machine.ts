@@ -106,7 +106,7 @@ class ProgramWriter {
         this.write(part)
       }
     else if (min === 0 && !mayBeEmpty(part)) {
-      // A split for each round, in the order of the first: it decides which of two threads that meet is preferred.
+      // Every round jumps back to the same split, whose order decides which of two threads that meet is preferred.
       const begun = this.end
       goOnAt(begun + 1)
       this.write(part)
@@ -252,7 +252,7 @@ const codeBefore = (text: string, at: number): number => {
   return wide > 0xffff ? wide : text.charCodeAt(at - 1)
 }
 
-/** -1 at the end. */
+/** The code point at a position; -1 at the end. */
 const codeAt = (text: string, at: number): number => (at < text.length ? text.codePointAt(at)! : -1)
 
 export class Program {

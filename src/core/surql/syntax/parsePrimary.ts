@@ -438,7 +438,7 @@ const object = (p: Parser): Expr =>
 const point = /^\(\s*[+-]?[\d_]+(\.[\d_]+)?([eE][+-]?\d+)?f?\s*,/
 const points = new RegExp(point.source.slice(1))
 
-/** Whether geometries of a collection are written as `(1, 2)`: then it is an object. */
+/** Whether some geometry of a collection is written as `(1, 2)`: then the collection is an ordinary object. */
 const hasPoints = (entries: ReadonlyArray<readonly [string, Expr]>): boolean =>
   entries.some(([key, e]) => key === "geometries" && e.kind === "literal" && points.test(e.text))
 

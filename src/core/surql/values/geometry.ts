@@ -108,7 +108,10 @@ const partsOf = (g: Geometry): ReadonlyArray<Geometry> | undefined => {
     : undefined
 }
 
-/** `real`: types that a type can contain. `itself`: types that the database compares with themselves: always held. */
+/**
+ * Contained types by the type of the container. `real`: types that it can contain. `itself`: types that the database
+ * compares with themselves instead, so they always count as contained.
+ */
 const holds: {
   readonly [kind: string]: { readonly real: ReadonlyArray<string>; readonly itself: ReadonlyArray<string> }
 } = {

@@ -128,8 +128,8 @@ interface OtherKey {
  * A record id. `text` is the database's own rendering (``person:`a b` ``) and is canonical: two ids are equal exactly
  * when their texts are. Make one with `RecordId.make` or `RecordId.parse` (recordId.ts).
  *
- * Every record has one, so it keeps as little as tells it: a key that is a number, or the text, which a key that is
- * text is read from. What it does not keep is made whenever it is asked for: a loop that needs no text should not ask.
+ * Every record has an id, so an id stores only what identifies it: a number as the key, or the id's text, from which a
+ * text key is read. Other parts are made on each access: a loop that needs no text should not read it.
  */
 export class RecordId extends Special {
   declare readonly type: "record"
@@ -158,7 +158,8 @@ export const sameRecord = (a: RecordId, b: RecordId): boolean =>
   (a.table === b.table &&
     (a.raw === b.raw || (typeof a.raw === "object" && typeof b.raw === "object" && a.raw.text === b.raw.text)))
 
-// There are more of these than of anything else: the fields they share stand in the prototype.
+// A process holds more record ids than any other objects, so the field that is alike in all of them is in the
+// prototype.
 Object.defineProperty(RecordId.prototype, "type", { value: "record" })
 
 /** One end of a range; a missing bound is `undefined` in {@link Range}. */

@@ -52,7 +52,7 @@ const aggregates: ReadonlySet<string> = new Set([
   "time::min"
 ])
 
-/** The database's default planner answers a list of these, and its older evaluator takes a key for a single value. */
+/** No aggregates of a group key: the default planner answers a list, the older evaluator takes a key for one value. */
 const overLists: ReadonlySet<string> = new Set([
   "array::first",
   "array::flatten",

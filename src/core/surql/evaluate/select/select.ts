@@ -140,7 +140,7 @@ function* each<A>(
 /** Bytes that evaluating a row may allocate before the bytes that it keeps are measured. */
 const lightRow = 1024
 
-/** The same for records that are read for this query alone: less than any such record takes. */
+/** As {@link lightRow}, for records that are read for this query alone: less than any such record takes. */
 const lightRead = 256
 
 interface Reading {
