@@ -18,7 +18,7 @@ import * as Ids from "surreal-live-sidecar/core/surql/values/recordId"
 import * as Server from "surreal-live-sidecar/host/http/Server"
 import * as Logs from "surreal-live-sidecar/host/process/logs"
 import * as Process from "surreal-live-sidecar/host/process/Process"
-import { makeHolderOf } from "surreal-live-sidecar/node/http/bearer"
+import { makeSecretFinder } from "surreal-live-sidecar/node/http/bearer"
 import { type Commit, Database } from "surreal-live-sidecar/ports/Database"
 import { Serving } from "surreal-live-sidecar/ports/Front"
 import { SspConfig } from "surreal-live-sidecar/ssp/Config"
@@ -76,12 +76,12 @@ const journal = (file: string) =>
 const csv = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
     const views = yield* Views
-    const holderOf = makeHolderOf((yield* SspConfig).bearers)
+    const findSecret = makeSecretFinder((yield* SspConfig).bearers)
     yield* router.get(
       "/csv/:id",
       Effect.gen(function* () {
         const { headers } = yield* HttpServerRequest.HttpServerRequest
-        if (!holderOf(headers["authorization"])?.scopes.includes("read"))
+        if (!findSecret(headers["authorization"])?.scopes.includes("read"))
           return HttpServerResponse.empty({ status: 401 })
         const { result_data } = yield* views.read((yield* HttpRouter.params)["id"] ?? "", "tree")
         const lines = (result_data as ReadonlyArray<object>).map((row) =>
