@@ -73,7 +73,7 @@ class KeyRows extends OrderedRows {
     for (let i = 0; i < unordered.length; i++) probes.push(probeOf(ordering, unordered[i]!, docs[i]!))
     // The last one first, as rows stand in a leaf.
     probes.sort((a, b) => compareToProbe(ordering, b.lead, b.slot, a))
-    for (const { lead, slot } of probes) this.prepend(lead, slot.ref)
+    this.fillWith(probes)
   }
 
   /** Removes the record; `probe` is the state it was filed with. */

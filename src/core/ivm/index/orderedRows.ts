@@ -213,6 +213,21 @@ export class OrderedRows {
   }
 
   /**
+   * Fills an empty tree with these rows, the last one first. As many as fit are one leaf, full or not: a second one
+   * would cost each later search a level.
+   */
+  fillWith(probes: ReadonlyArray<Probe>): void {
+    if (probes.length > maxNode) {
+      for (const { lead, slot } of probes) this.prepend(lead, slot.ref)
+      return
+    }
+    const leaf: Cells = []
+    for (const { lead, slot } of probes) leaf.push(lead, slot.ref)
+    this.root = leaf
+    this.size = probes.length
+  }
+
+  /**
    * Removes a record, in the state it was inserted with. Answers its former rank; {@link noRank} if it is not there.
    */
   remove(probe: Probe): number {

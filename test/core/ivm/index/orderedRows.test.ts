@@ -1,9 +1,9 @@
 /**
  * The counted tree of rows against a plain sorted array: order, ranks, and what is there, while rows come and go.
  */
-import { expect } from "vitest"
+import { expect, it } from "vitest"
 import { runs, seeded } from "../../../../kit/data/random.ts"
-import { noRank, OrderedRows, tableOrderOf } from "../../../../src/core/ivm/index/orderedRows.ts"
+import { maxNode, noRank, OrderedRows, tableOrderOf } from "../../../../src/core/ivm/index/orderedRows.ts"
 import { leadOf, type Ordering } from "../../../../src/core/ivm/store/ordering.ts"
 import type { RecordSlot, SlotRef } from "../../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../../src/core/ivm/store/store.ts"
@@ -100,3 +100,24 @@ seeded(
     }
   }
 )
+
+it("L7 rows that fit into one leaf are filled into one, and more are under every rank as they came", () => {
+  const ordering = orderings[1]!
+  for (const count of [0, 1, maxNode - 1, maxNode, maxNode + 1, 5 * maxNode]) {
+    const store = new Store()
+    const table = store.table("t")
+    table.indexes.push({ move: () => undefined })
+    const probes = Array.from({ length: count }, (_, i) => {
+      const id = Ids.make("t", count - i)
+      const slot = store.slotOf(id)
+      const doc: Obj = { id, n: count - i }
+      store.apply({ id: slot.id, slot, before: undefined, after: doc, version: 1 })
+      return { lead: leadOf(ordering, doc), doc, slot }
+    })
+    const rows = new OrderedRows(tableOrderOf(ordering, table))
+    rows.fillWith(probes)
+    expect(rows.size).toBe(count)
+    expect(probes.map(({ slot }, i) => rows.at(count - 1 - i) === slot)).not.toContain(false)
+    expect(leavesOf(Reflect.get(rows, "root") as Tree) === 1, `${count} rows`).toBe(count <= maxNode)
+  }
+})
